@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, Unava
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.sinks.contract import UnreadableTableError
-from airflow_provider_cdc.sinks.registry import PipelineTables
+from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables
 from airflow_provider_cdc.source_sample import (
     SampleComparison,
     compare,

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 
 from airflow_provider_cdc.batch.job import JobMaker
 from airflow_provider_cdc.batch.lake_question import ask
-from airflow_provider_cdc.batch.runner import this_process
+from airflow_provider_cdc.batch.planned_batch import this_process
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.documents import LakeIdentity
+from airflow_provider_cdc.core.documents import Adoption
+from airflow_provider_cdc.core.lake.own_lake import LakeIdentity
 from airflow_provider_cdc.core.ledger import Batch, Ledger, Owner
 from airflow_provider_cdc.core.ledger.records import SYNC
 from airflow_provider_cdc.core.model.status import BatchStatus
@@ -40,7 +41,7 @@ def adopt(
     with ledger.lease(pipeline.name, owner or this_process(), seconds) as lease:
         nothing = Batch(pipeline.name, 0, SYNC, BatchStatus.PLANNED, {}, {}, None, datetime.now(UTC))
         job, secrets = JobMaker(pipeline, ledger, nothing, {}, {}).make()
-        job.schema_changes, job.session, job.adopts = [], False, True
+        job.schema_changes, job.session, job.order = [], False, Adoption()
         result = ask(job, secrets, f"adoption of the lake of {pipeline.name}", say=say, stopper=kill or Stopper())
         if result.error is not None:
             raise result.error

@@ -8,8 +8,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from airflow_provider_cdc.batch.orders import run_approval
+from airflow_provider_cdc.batch.planned_batch import this_process
 from airflow_provider_cdc.batch.result import BatchResult, from_ledger, stored_result, table_states
-from airflow_provider_cdc.batch.runner import run_approval, this_process
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.ledger import Batch, Ledger, TaskTry

@@ -9,8 +9,8 @@ from typing import Any
 
 from airflow_provider_cdc.batch.engine_choice import engine_of
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.documents import Decision, JobDocument, LakeIdentity, Rebuild, Replay, TableState
-from airflow_provider_cdc.core.lake.roots import named_roots
+from airflow_provider_cdc.core.documents import BatchOrder, JobDocument, Rebuild, Replay, TableState
+from airflow_provider_cdc.core.lake.own_lake import LakeIdentity
 from airflow_provider_cdc.core.ledger import Batch, Ledger
 from airflow_provider_cdc.core.ledger.records import offsets_document
 from airflow_provider_cdc.core.plan.ranges import Range
@@ -27,10 +27,7 @@ class JobMaker:
     :param states: of all tables, by table id.
     :param new_generation: record with which a new log of the source may begin.
     :param recreated: topics that were made again since the batch was planned.
-    :param replay: rows that the batch takes again.
-    :param rebuild: tables that the batch rebuilds.
-    :param decision: what the batch carries out for an operator.
-    :param approval: what an operator decided about a schema change (document of ``AskedChange``).
+    :param order: what the batch carries out for an operator.
     """
 
     pipeline: CdcPipeline
@@ -40,15 +37,12 @@ class JobMaker:
     states: Mapping[str, TableState]
     new_generation: str = ""
     recreated: list[str] = field(default_factory=list)
-    replay: Replay | None = None
-    rebuild: Rebuild | None = None
-    decision: Decision | None = None
-    approval: dict[str, Any] | None = None
+    order: BatchOrder | None = None
 
     @property
     def engine(self) -> str:
         """Return the engine that runs the batch."""
-        return engine_of(self.pipeline, self.batch.records, reads_log=bool(self.replay or self.rebuild))
+        return engine_of(self.pipeline, self.batch.records, reads_log=isinstance(self.order, Replay | Rebuild))
 
     def make(self) -> tuple[JobDocument, dict[str, dict[str, str]]]:
         """Return the job document, and the secrets that go with it another way."""
@@ -67,6 +61,7 @@ class JobMaker:
             seq=batch.seq,
             created_at=batch.planned_at.isoformat(),
             sink_root=pipeline.sink.root,
+            sink_type=pipeline.sink.type,
             format=pipeline.source.format,
             format_options=portable_options(pipeline.source.format, pipeline.source.options),
             schema_topic=pipeline.source.schema_topic,
@@ -90,13 +85,9 @@ class JobMaker:
             ledger=self.ledger.id,
             fingerprint=pipeline.fingerprint(),
             lake=None if lake is None else LakeIdentity.from_document(lake),
-            named_roots=named_roots(self.ledger.tables(pipeline.name).values()) if lake is None else [],
             recreated=self.recreated,
             new_generation=self.new_generation,
-            replay=self.replay,
-            rebuild=self.rebuild,
-            decision=self.decision,
-            approval=self.approval,
+            order=self.order,
         )
         return job, secrets
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from airflow_provider_cdc.batch.job import JobMaker
 from airflow_provider_cdc.batch.lake_question import ask
+from airflow_provider_cdc.batch.planned_batch import this_process
 from airflow_provider_cdc.batch.recovery import folded_batch
 from airflow_provider_cdc.batch.result import table_states
-from airflow_provider_cdc.batch.runner import this_process
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.documents import ExpiredLog, Maintenance, Result, TableMaintenance, shallow_document
+from airflow_provider_cdc.core.documents import ExpiredLog, Maintenance, Result, TableMaintenance
 from airflow_provider_cdc.core.errors import BusyError
 from airflow_provider_cdc.core.ledger import Batch, Ledger, Owner
 from airflow_provider_cdc.engine import Stopper
@@ -93,7 +93,7 @@ def _ask(
     """Return what a process of maintenance did."""
     nothing = replace(newest, seq=newest.seq + 1, start=newest.end)
     job, secrets = JobMaker(pipeline, ledger, nothing, {}, table_states(ledger, pipeline.name)).make()
-    job.schema_changes, job.session, job.maintenance = [], False, order
+    job.schema_changes, job.session, job.order = [], False, order
     result = ask(job, secrets, f"maintenance of {pipeline.name}", say=say, stopper=kill or Stopper())
     if result.error is not None:
         raise result.error
@@ -114,6 +114,6 @@ def maintenance_document(pipeline: CdcPipeline, done: MaintenanceReport) -> dict
         }
         for table in done.tables
     ]
-    log = None if done.expired is None else shallow_document(done.expired)
+    log = None if done.expired is None else done.expired.document()
     ledger = {"states": done.states, "batches": done.batches}
     return {"pipeline": pipeline.name, "tables": lines, "log": log, **ledger, "busy": done.busy or None}

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.batch.job import JobMaker
 from airflow_provider_cdc.batch.lake_question import ask
+from airflow_provider_cdc.batch.orders import run_decision
+from airflow_provider_cdc.batch.planned_batch import this_process
 from airflow_provider_cdc.batch.planner import made_again
 from airflow_provider_cdc.batch.result import BatchResult, stored_result, table_states
-from airflow_provider_cdc.batch.runner import run_decision, this_process
 from airflow_provider_cdc.batch.source_log import open_log
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Decision, DecisionAction, Look, QuarantineEntry
@@ -43,7 +44,7 @@ def entries(pipeline: CdcPipeline, *, contents: bool = False) -> list[Quarantine
         return []
     job, secrets = JobMaker(pipeline, ledger, replace(newest, seq=newest.seq + 1, start=newest.end), {}, {}).make()
     job.earlier = sorted({*job.earlier, *([] if newest.committed else [newest.seq])})
-    job.schema_changes, job.session, job.look = [], False, Look(contents)
+    job.schema_changes, job.session, job.order = [], False, Look(contents)
     result = ask(job, secrets, f"quarantine of {pipeline.name}")
     if result.error is not None:
         raise result.error

@@ -8,12 +8,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
-from airflow_provider_cdc.core.documents import Result, TableLine, TableState, known_members, shallow_document
+from airflow_provider_cdc.core.documents import Result, TableLine, TableState
 from airflow_provider_cdc.core.errors import CdcError, DataError, Transient, UnavailableError
 from airflow_provider_cdc.core.ledger import Batch, Ledger
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
+from airflow_provider_cdc.core.plain_data import Document, from_plain, to_plain
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN = 20
@@ -22,7 +23,7 @@ _Number = TypeVar("_Number", int, float)
 
 
 @dataclass(slots=True)
-class TableResult:
+class TableResult(Document):
     """One table that a batch touched.
 
     :param action: kind of commit, empty where the rows did not change.
@@ -51,19 +52,11 @@ class TableResult:
         """Return plain JSON data."""
         left_out = {"state", "version"} if self.state is None else set()
         left_out |= {name for name in ("reason", "writer", "writer_reason") if not getattr(self, name)}
-        return {name: value for name, value in shallow_document(self).items() if name not in left_out}
-
-    @staticmethod
-    def from_document(data: Mapping[str, Any]) -> TableResult:
-        """Rebuild from :meth:`document`."""
-        state = data.get("state")
-        return TableResult(
-            **{**known_members(TableResult, data), "state": None if state is None else TableStatus(state)}
-        )
+        return {name: value for name, value in to_plain(self).items() if name not in left_out}
 
 
 @dataclass(frozen=True, slots=True)
-class UnsettledTable:
+class UnsettledTable(Document):
     """A table that is parked or waits, and why."""
 
     database: str
@@ -77,7 +70,7 @@ class UnsettledTable:
 
 
 @dataclass(slots=True)
-class BatchResult:
+class BatchResult(Document):
     """Result of a request for a batch; members that are None are not part of its document.
 
     :param seq: number of the batch, None where there is none.
@@ -119,29 +112,19 @@ class BatchResult:
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        data = {name: value for name, value in shallow_document(self).items() if value is not None}
-        data["tables"] = [line.document() for line in self.tables]
-        for name in ("parked", "waiting"):
-            if name in data:
-                data[name] = [shallow_document(table) for table in data[name]]
+        data = {name: value for name, value in to_plain(self).items() if value is not None}
         if self.error is not None:
             data |= {"error": self.error.document(), "transient": isinstance(self.error, Transient)}
         return data
 
-    @staticmethod
-    def from_document(data: Mapping[str, Any]) -> BatchResult:
-        """Rebuild from :meth:`document`, also of earlier versions, which lack members."""
-        typed: dict[str, Any] = {
-            "status": ResultStatus(data["status"]),
-            "tables": [TableResult.from_document(line) for line in data.get("tables", ())],
-        }
-        for name in ("parked", "waiting"):
-            if name in data:
-                typed[name] = [UnsettledTable(**table) for table in data[name]]
+    @classmethod
+    def from_document(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from :meth:`document`."""
+        result = from_plain(cls, {**data, "error": None})
         if data.get("error") is not None:
             kind = UnavailableError if data.get("transient") else DataError
-            typed["error"] = kind.from_document(data["error"])
-        return BatchResult(**{**known_members(BatchResult, data), **typed})
+            result.error = kind.from_document(data["error"])
+        return result
 
     def describe_unsettled(self, status: TableStatus, most: int) -> str:
         """Name tables that are parked or wait, with their reasons."""

@@ -52,7 +52,7 @@ def signal_snapshot(pipeline: CdcPipeline, tables: Sequence[str]) -> SnapshotSig
     :raises SourceError: the topic does not exist, or refuses the record.
     :raises UnavailableError: Kafka does not answer.
     """
-    from airflow_provider_cdc.batch.runner import demand_tables
+    from airflow_provider_cdc.batch.orders import demand_tables
     from airflow_provider_cdc.hooks.kafka_log import KafkaLog
     from airflow_provider_cdc.hooks.kafka_writer import KafkaWriter
 

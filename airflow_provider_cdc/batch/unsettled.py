@@ -15,7 +15,7 @@ from airflow_provider_cdc.core.ledger import Lease, Ledger
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.hooks.connections import storage_options
 from airflow_provider_cdc.sinks.contract import UnreadableTableError
-from airflow_provider_cdc.sinks.registry import PipelineTables
+from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables
 
 _OF_THE_SINK = "sink."
 """Prefix of codes whose cause may be removed by repairing a table, without anything new in the log."""

@@ -17,9 +17,10 @@ from typing import Any
 
 from airflow_provider_cdc.commands.output import CONFIGURATION, DONE, guarded, print_json
 from airflow_provider_cdc.core.config import CanalSource, CdcPipeline
+from airflow_provider_cdc.core.config.sink_kinds import SINKS
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.printable import printable
-from airflow_provider_cdc.sinks.registry import KINDS, PipelineTables
+from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables
 
 _REQUIRED = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -104,7 +105,7 @@ def _packages() -> Finding:
         needed = [_REQUIRED.match(text) for text in requires("airflow-provider-cdc") or () if "extra ==" not in text]
         names = [match[0] for match in needed if match]
     except PackageNotFoundError:
-        libraries = [kind.library for kind in KINDS.values()]
+        libraries = [kind.library for kind in SINKS.values()]
         names = ["apache-airflow", "confluent-kafka", "msgspec", "pyarrow", "pyyaml", "sqlalchemy", *libraries]
     missing = []
     for name in names:
@@ -248,7 +249,7 @@ def _spark(pipeline: CdcPipeline) -> str:
 
     target = spark_target(pipeline.spark.connection)
     python = pipeline.spark.python or sys.executable
-    imports = f"import pyarrow, {KINDS[pipeline.sink.type].library}, confluent_kafka"
+    imports = f"import pyarrow, {SINKS[pipeline.sink.type].library}, confluent_kafka"
     run = subprocess.run([python, "-c", imports], capture_output=True, text=True)
     if run.returncode:
         from airflow_provider_cdc.core.errors import ConfigurationError

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_cdc.commands.output import DONE, guarded, print_json, print_table
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.documents.table_locations import owners_of_locations, precedence
 from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.printable import printable
-from airflow_provider_cdc.core.table_locations import owners_of_locations, precedence
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.formats.contract import Format

@@ -44,7 +44,7 @@ def replay(args: Namespace) -> int:
     """Apply rows of the change log again."""
 
     def work() -> int:
-        from airflow_provider_cdc.batch.runner import run_replay
+        from airflow_provider_cdc.batch.orders import run_replay
         from airflow_provider_cdc.core.documents import Replay
 
         pipeline = CdcPipeline.from_yaml(args.pipeline)
@@ -60,7 +60,7 @@ def rebuild(args: Namespace) -> int:
     def work() -> int:
         if args.signal:
             return _signal(args)
-        from airflow_provider_cdc.batch.runner import run_rebuild
+        from airflow_provider_cdc.batch.orders import run_rebuild
         from airflow_provider_cdc.core.documents import Rebuild
 
         order = Rebuild.of(args.tables, args.source, as_micros(args.since))

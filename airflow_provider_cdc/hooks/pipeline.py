@@ -104,7 +104,7 @@ class CdcHook(BaseHook):
     def _read(self, state: TableState, columns: list[str] | None, where: dict[str, Any]) -> pa.Table:
         from airflow_provider_cdc.hooks.connections import storage_options
         from airflow_provider_cdc.sinks.contract import UnreadableTableError
-        from airflow_provider_cdc.sinks.registry import PipelineTables
+        from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables
 
         try:
             with PipelineTables(self.pipeline, storage_options).as_committed(state) as table:

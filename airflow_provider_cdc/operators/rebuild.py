@@ -48,7 +48,7 @@ class CdcRebuildOperator(RepairOperator):
         self.since = since
 
     def _run(self, pipeline: CdcPipeline, **course: Any) -> BatchResult:
-        from airflow_provider_cdc.batch.runner import run_rebuild
+        from airflow_provider_cdc.batch.orders import run_rebuild
 
         since = as_micros(as_instant(self.since, "since"))
         return run_rebuild(pipeline, Rebuild.of(self.tables, self.source, since), **course)

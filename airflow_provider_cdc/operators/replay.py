@@ -44,7 +44,7 @@ class CdcReplayOperator(RepairOperator):
         self.until = until
 
     def _run(self, pipeline: CdcPipeline, **course: Any) -> BatchResult:
-        from airflow_provider_cdc.batch.runner import run_replay
+        from airflow_provider_cdc.batch.orders import run_replay
 
         since, until = (as_micros(as_instant(time, name)) for time, name in self._times())
         return run_replay(pipeline, Replay(list(self.tables), since, until), **course)

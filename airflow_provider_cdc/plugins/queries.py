@@ -11,17 +11,16 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Select, case, func, or_, select
+from sqlalchemy import Connection, Select, case, func, select
 
 from airflow_provider_cdc.core.documents import TableState
-from airflow_provider_cdc.core.lake.roots import place_of
+from airflow_provider_cdc.core.documents.table_locations import owners_of_locations
 from airflow_provider_cdc.core.ledger import Batch, schema
 from airflow_provider_cdc.core.ledger.health import failed_attempts, unsettled_tables
 from airflow_provider_cdc.core.ledger.owner import TASK_COLUMNS
 from airflow_provider_cdc.core.ledger.records import time_text
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.printable import printable
-from airflow_provider_cdc.core.table_locations import owners_of_locations
 from airflow_provider_cdc.observability.freshness import BATCHES, is_present
 from airflow_provider_cdc.plugins.column_changes import column_changes
 from airflow_provider_cdc.plugins.statement_text import statement_text
@@ -433,12 +432,11 @@ def tables(
 
 def _owners(connection: Connection, pipeline: str, documents: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return which tables have the locations that unsettled tables name: after a rename another table may."""
-    named = {place_of(document["location"]) for document in documents if document["state"] in _UNSETTLED}
+    named = {document["location"] for document in documents if document["state"] in _UNSETTLED}
     if not named:
         return {}
-    location = _tables.document["location"].as_string()  # states of earlier releases have the root before the place
-    ends = or_(*(location.endswith(path, autoescape=True) for path in sorted(named)))
-    query = select(_tables.document).where(_tables.pipeline == pipeline, ends)
+    has_one = _tables.document["location"].as_string().in_(sorted(named))
+    query = select(_tables.document).where(_tables.pipeline == pipeline, has_one)
     return owners_of_locations(TableState.from_document(document) for document in connection.execute(query).scalars())
 
 
@@ -459,7 +457,7 @@ def _table(row: Any, owners: Mapping[str, str]) -> Document:
     :param owners: location -> id of the table that has it, where another than the table itself may.
     """
     shown = {"id": row.table_id, "changed_seq": row.seq, **_table_state(row.document)}
-    if owners.get(place_of(row.document["location"]), row.table_id) != row.table_id:
+    if owners.get(row.document["location"], row.table_id) != row.table_id:
         shown |= {"location": None, "version": None}
     return shown
 

@@ -61,7 +61,7 @@ def _is_one_step(job: JobDocument, task: ApplyTask, timeline: TableTimeline) -> 
         return len(part_ends(timeline, 0)) == 1
     policy = job.tables.policy(f"{task.database}.{task.table}", job.policy)
     stored = TableSchema.from_document(base.schema)
-    if base.location != task.location or base.debts_seq is not None:
+    if base.location != task.location or base.pending_seq is not None:
         return False
     if not same_layout(stored, timeline.versions[-1].schema, TypeOptions.of(policy)):
         return False
@@ -170,7 +170,7 @@ def apply_in_buckets(
     reports = run(partial(_commit, slim, secrets), [(table.task, table.reports, table.cleared) for table in going_on])
     for table in tables:
         if table.report is not None:
-            discard_rows(job.at(table.task.location), storage.options, table.reports)
+            discard_rows(job, table.task, storage.options, table.reports)
     for table, report in zip(going_on, reports, strict=True):
         table.report = report  # from here on the files stay: a commit that seems to fail may have gone through
     for table in tables:

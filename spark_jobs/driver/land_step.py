@@ -1,46 +1,59 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Land a batch: hand its chunks of records to tasks, and put what they report together."""
+"""Land a batch: hand its chunks of records to tasks, put what they report together, and make it visible."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
-from airflow_provider_cdc.core.documents import JobDocument
+from airflow_provider_cdc.core.documents import Decision, JobDocument
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.plan.chunks import group_chunks
-from spark_jobs.driver.refused_batches import decoding_of
-from spark_jobs.driver.task_runner import Runner, Secrets
+from spark_jobs.driver.batch_context import BatchContext
+from spark_jobs.driver.one_log import demand_one_log
+from spark_jobs.driver.refused_batches import decoding_of, is_outdated
+from spark_jobs.driver.task_runner import Secrets
 from spark_jobs.lake.manifest import LandReport, Manifest, merged
 from spark_jobs.lake.tables_of_topics import joined_topics
 from spark_jobs.readers.spark_reader import read_with_spark
 from spark_jobs.tasks.land import chunks_of, demand_same_topics, land_chunks
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
+def landed_batch(batch: BatchContext) -> Manifest:
+    """Return the manifest of the batch, landed now unless it was before with the same format and options.
 
-def land_batch(
-    job: JobDocument, secrets: Secrets, run: Runner, say: Callable[[str], None], session: SparkSession | None
-) -> Manifest:
-    """Land the records of a batch in the change log; return its manifest, which is not written yet.
-
-    :param session: reads through Spark's Kafka source where the policy says so.
+    :raises DataError: ``source.second_log``.
     """
+    before = batch.log.manifest(batch.job)
+    if before is not None and not is_outdated(batch.job, before):
+        return before
+    landed = _land(batch)
+    demand_one_log(batch.job, landed.log_names, batch.history.log_names())
+    if before is None:
+        return batch.log.write_manifest(batch.job, landed)
+    if isinstance(batch.job.order, Decision):  # it was about the records that could not be decoded then
+        batch.job = replace(batch.job, order=None)
+    batch.log.replace_manifest(batch.job, landed)
+    return landed
+
+
+def _land(batch: BatchContext) -> Manifest:
+    """Land the records of a batch in the change log; return its manifest, which is not written yet."""
+    job = batch.job
     demand_same_topics(job)
     total = sum(chunk.end - chunk.start for chunk in job.chunks)
-    if session is not None and job.policy.reader == "spark":
-        say(f"land: up to {total} records of {len(job.chunks)} partitions through Spark's Kafka source")
-        reports = read_with_spark(session, job, secrets)
+    if batch.session is not None and job.policy.reader == "spark":
+        batch.say(f"land: up to {total} records of {len(job.chunks)} partitions through Spark's Kafka source")
+        reports = read_with_spark(batch.session, job, batch.secrets)
     else:
         chunks = chunks_of(job)
         groups = group_chunks(chunks, job.parallelism, job.policy.chunk_records)
-        say(f"land: up to {total} records of {len(chunks)} chunks in {len(groups)} tasks")
-        reports = run(partial(_land_task, job.for_tasks(), secrets), groups)
+        batch.say(f"land: up to {total} records of {len(chunks)} chunks in {len(groups)} tasks")
+        reports = batch.run(partial(_land_task, job.for_tasks(), batch.secrets), groups)
     manifest = _manifest(job, reports)
-    say(f"land: {manifest.records} records, {len(manifest.schema_changes)} schema changes")
+    batch.say(f"land: {manifest.records} records, {len(manifest.schema_changes)} schema changes")
     return manifest
 
 

@@ -98,7 +98,7 @@ def fold(job: JobDocument, storage: Storage) -> tuple[FoldedBatches | None, int]
 def _remove_pending_deletes(job: JobDocument, folded: FoldedBatches, storage: Storage) -> None:
     """Remove the pending deletes that folded batches left, but those of states that a table may go on from."""
     states = [*job.states, *(state for _, state in folded.states)]
-    needed = {(state.table_id, state.debts_seq) for state in states}
+    needed = {(state.table_id, state.pending_seq) for state in states}
     for table_id in storage.folders(pending_deletes_folder(job.pipeline)):
         for name, _ in storage.files(f"{pending_deletes_folder(job.pipeline)}/{table_id}", ".parquet"):
             seq = int(name.rsplit("/", 1)[-1].removesuffix(".parquet"))

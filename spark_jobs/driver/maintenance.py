@@ -12,7 +12,8 @@ from airflow_provider_cdc.core.documents import JobDocument, Maintenance, Result
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from spark_jobs.driver.log_retention import expire_log
 from spark_jobs.lake.identity import demand_own_lake
-from spark_jobs.lake.scratch import lake_of
+from spark_jobs.lake.scratch import lake_of, storage_options
+from spark_jobs.sinks.registry import open_sink
 from spark_jobs.tasks.maintain_table import maintain_table
 
 Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
@@ -23,14 +24,13 @@ def maintain(job: JobDocument, maintenance: Maintenance, secrets: dict[str, dict
     demand_own_lake(job, lake_of(job, secrets))
     if maintenance.expire_through:
         return expire_log(job, maintenance.expire_through, secrets)
-    options = {**job.storage, **secrets.get("storage", {})}
     live = [s for s in job.states if s.version is not None and s.state != TableStatus.DROPPED]
     count = Counter(state.location for state in live)
     # a table that waits may go on from older files of a location that another one has taken
     tables = [state for state in live if count[state.location] == 1]
-    reports = run(partial(_task, job.for_tasks(), maintenance, options), tables)
+    reports = run(partial(_task, job.for_tasks(), maintenance, storage_options(job, secrets)), tables)
     return Result(job.pipeline, job.seq, ResultStatus.DONE, maintained=reports)
 
 
 def _task(job: JobDocument, maintenance: Maintenance, options: dict[str, str], state: TableState) -> TableMaintenance:
-    return maintain_table(state, maintenance, options, job.sink_root, job.pipeline)
+    return maintain_table(open_sink(job, options), state, maintenance, job.sink_root, job.pipeline)

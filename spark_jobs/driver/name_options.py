@@ -14,7 +14,7 @@ from airflow_provider_cdc.core.timeline.stated import stated_changes
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from spark_jobs.driver.batch_history import History
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.sinks.registry import open_sink
 
 _RESOLVED = "lower_case_table_names"  # acts on names that the change log has as the records have them
 _LANDED = "tenant"  # acts on names as records are read: the change log has its outcome
@@ -51,7 +51,7 @@ def demand_same_names(job: JobDocument, history: History, storage: Storage) -> N
             continue
         moved = new is None or (new.last_name, new.dropped_at) != (old.last_name, old.dropped_at)
         if moved or before.get(_LANDED) != present.get(_LANDED):
-            target = DeltaLocation(job.at(state.location), storage.options)
+            target = open_sink(job, storage.options).open(job.at(state.location))
             if target.exists and not target.is_empty():
                 renamed.append(str(old.last_name))
     if renamed:

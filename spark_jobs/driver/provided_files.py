@@ -16,12 +16,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake.exceptions import DeltaError
-from pyarrow import fs
 
 from airflow_provider_cdc.core.apply.schema_mapping import arrow_schema
 from airflow_provider_cdc.core.documents import JobDocument, TableState
-from airflow_provider_cdc.core.errors import DataError, SinkError
+from airflow_provider_cdc.core.errors import DataError, SinkError, UnavailableError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
@@ -31,7 +29,8 @@ from spark_jobs.driver.batch_history import History
 from spark_jobs.lake.layout import provided_folder
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Commit
-from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.registry import open_sink
 from spark_jobs.tasks.table_task import Span
 
 _SECOND = 1_000_000  # microseconds
@@ -133,20 +132,14 @@ class ProvidedFiles:
             if f"{folder}/{old}" not in stays:
                 self.storage.delete_folder(f"{folder}/{old}")  # no rewind goes to a state before a rebuild
         copy = f"{folder}/{uuid.uuid4().hex}"
-        location = DeltaLocation(job.at(copy), self.storage.options)
-        files = location.new_files(target)
+        sink = open_sink(job, self.storage.options)
+        commit = Commit(f"cdc/{job.pipeline}/{table_id}/0", before, {"path": self.path})
+        action = Action("create", commit, target.empty_table(), remaining=self._fitting(schema, target))
         try:
-            for piece in self._fitting(schema, target):
-                with location.writing():
-                    files.add(piece)
-            with location.writing():
-                added = files.close()
-        except BaseException:
-            files.discard()
+            sink.task_writer().commit(sink.open(job.at(copy)), action)
+        except DataError:  # nothing names the files
             self.storage.delete_folder(copy)
             raise
-        commit = Commit(f"cdc/{job.pipeline}/{table_id}/0", before, {"path": self.path})
-        location.commit_files(target, added, [], "error", commit)
         return copy
 
     def _fitting(self, schema: TableSchema, target: pa.Schema) -> Iterator[pa.Table]:
@@ -202,14 +195,14 @@ class ProvidedFiles:
         """
         options = self.storage.options
         try:
+            stored = open_sink(self.job, options).open(self.path)
+            if stored.exists:
+                yield stored.schema.empty_table()
+                yield from stored.pieces()
+                return
             parent, _, name = self.path.rpartition("/")
             store = Storage(parent, options)
             path = store.path(name)
-            if store.filesystem.get_file_info(f"{path}/_delta_log").type == fs.FileType.Directory:
-                location = DeltaLocation(self.path, options)
-                yield pa.schema(location.table.schema().to_arrow()).empty_table()
-                yield from location.pieces()
-                return
             # Spark writes times as INT96, which would be nanoseconds: too few years
             parquet = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
             files = ds.dataset(path, filesystem=store.filesystem, format=parquet)
@@ -218,10 +211,10 @@ class ProvidedFiles:
             for fragment in files.get_fragments():  # each file with its own columns
                 yield fragment.physical_schema.empty_table()
                 yield from (pa.Table.from_batches([batch]) for batch in fragment.to_batches())
-        except (OSError, pa.ArrowInvalid, SinkError, DeltaError) as error:
+        except (OSError, pa.ArrowInvalid, SinkError, UnavailableError) as error:
             raise DataError(
                 "rebuild.files_missing",
-                f"no Delta table and no parquet file can be read there: {type(error).__name__}",
+                f"no table and no parquet file can be read there: {type(error).__name__}",
                 where=self._where(),
                 hint="state --from with change_log, snapshot, or a path that the engine's driver can read",
             ) from error

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from airflow_provider_cdc.core.documents import Decision, DecisionAction, JobDocument, QuarantineEntry, Result
+from airflow_provider_cdc.core.documents import Decision, DecisionAction, JobDocument, Look, QuarantineEntry, Result
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.common.clock_positions import clock_of
 from airflow_provider_cdc.core.formats.contract import Format
@@ -39,7 +39,7 @@ _ROW_COLUMNS = ["topic", "partition", "offset", "position", "op", "before", "aft
 def look(job: JobDocument, secrets: Secrets) -> Result:
     """Return the quarantine of the job's batches, with the records that operators decided about."""
     storage = lake_of(job, secrets)
-    entries = read_entries(job, storage, contents=job.look is not None and job.look.contents, named=True)
+    entries = read_entries(job, storage, contents=isinstance(job.order, Look) and job.order.contents, named=True)
     return Result(job.pipeline, job.seq, ResultStatus.DONE, entries=entries)
 
 

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +13,7 @@ from airflow_provider_cdc.core.apply.stored_layout import LayoutChange, StoredLa
 from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.config.option_kinds import OptionKind
 from airflow_provider_cdc.core.ddl.server import Server
-from airflow_provider_cdc.core.documents import JobDocument, RebuildSource, TableLine, TableState
+from airflow_provider_cdc.core.documents import JobDocument, Rebuild, RebuildSource, TableLine, TableState
 from airflow_provider_cdc.core.errors import DataError, Transient
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import one_instant
@@ -28,6 +26,7 @@ from airflow_provider_cdc.core.timeline.new_changes import new_changes
 from airflow_provider_cdc.core.timeline.stated import stated_changes
 from airflow_provider_cdc.core.timeline.timeline import Block, SchemaChange, TableTimeline
 from spark_jobs.driver.ad_hoc_snapshots import demand_ad_hoc_snapshots, first_row
+from spark_jobs.driver.apply_plan import ApplyPlan, Unowned, is_waiting_name, unowned_id
 from spark_jobs.driver.asked_changes import approval_required, asked_changes
 from spark_jobs.driver.base_states import BaseStates, Start, groups_by_name, outdated, snapshot_of
 from spark_jobs.driver.batch_history import History
@@ -44,53 +43,6 @@ from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.table_task import ApplyTask, Span
 
 _NEWEST = "~"  # behind every position
-
-
-@dataclass(frozen=True, slots=True)
-class Unowned:
-    """A name with rows or unreadable records, but without a known CREATE TABLE.
-
-    :param first: position of the first of its rows.
-    :param alike: name of a table that differs only in case, empty without one.
-    :param reason: why it is parked, None where it waits for the CREATE TABLE.
-    """
-
-    name: TableName
-    first: str
-    alike: str
-    reason: str | None = None
-
-
-def unowned_id(name: TableName) -> str:
-    """Return the id of a table that nobody has created: different for different names, and plain text."""
-    return f"?{hashlib.blake2b(json.dumps(name).encode(), digest_size=8).hexdigest()}"
-
-
-def is_waiting_name(state: TableState) -> bool:
-    """Return whether a state is that of a name whose rows have no table."""
-    return state.table_id.startswith("?")
-
-
-@dataclass(slots=True)
-class ApplyPlan:
-    """Tasks and state changes of a batch, once it is read.
-
-    :param tasks: one per table to resolve.
-    :param to_empty: states whose location no table has any more, because it moved or is to be dropped with its rows:
-        emptied once the table itself is done.
-    :param never_reached: states with a location whose name a table had only while it was parked or waiting: emptied
-        also if the table does not go on.
-    :param settled: states that change without a task (dropped, blocked, waiting).
-    :param not_rebuilt: tables that stay as they are because they cannot be rebuilt, with the reasons.
-    :param unowned: names with rows or unreadable records where no known table has the name.
-    """
-
-    tasks: list[ApplyTask] = field(default_factory=list)
-    to_empty: list[TableState] = field(default_factory=list)
-    never_reached: list[TableState] = field(default_factory=list)
-    settled: list[TableState] = field(default_factory=list)
-    unowned: list[Unowned] = field(default_factory=list)
-    not_rebuilt: list[TableLine] = field(default_factory=list)
 
 
 class ApplyPlanner:
@@ -112,6 +64,7 @@ class ApplyPlanner:
         """
         self._job, self._storage = job, storage
         self._rules = job.tables
+        self._rebuild = job.order if isinstance(job.order, Rebuild) else None
         known = [*stated_changes(self._rules), *(SchemaChange.from_document(item) for item in job.schema_changes)]
         server = Server.of(job.format_options)
         self._layouts = StoredLayouts(job.tables, job.policy, job.format, job.format_options)
@@ -462,11 +415,11 @@ class ApplyPlanner:
 
     def _rebuilds(self, timeline: TableTimeline) -> bool:
         """Return whether the batch resolves a table from the change log alone."""
-        asked = self._job.rebuild
+        asked = self._rebuild
         return asked is not None and timeline.dropped_at is None and str(timeline.last_name) in asked.tables
 
     def _rebuilds_from_files(self, timeline: TableTimeline) -> bool:
-        asked = self._job.rebuild
+        asked = self._rebuild
         return asked is not None and asked.source == RebuildSource.FILES and self._rebuilds(timeline)
 
     def _rebuilt_from(
@@ -478,7 +431,7 @@ class ApplyPlanner:
 
         :raises DataError: there is nothing to rebuild it from.
         """
-        asked = self._job.rebuild
+        asked = self._rebuild
         if asked is None or not self._rebuilds(timeline):
             return None, None
         if asked.source == RebuildSource.SNAPSHOT:

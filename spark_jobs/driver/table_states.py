@@ -9,7 +9,7 @@ from dataclasses import replace
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.model.status import ApplyStatus, TableStatus
-from spark_jobs.driver.table_planning import ApplyPlan, is_waiting_name, unowned_id
+from spark_jobs.driver.apply_plan import ApplyPlan, is_waiting_name, unowned_id
 from spark_jobs.driver.unsettled import set_aside, waiting
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
 

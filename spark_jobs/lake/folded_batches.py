@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from airflow_provider_cdc.core.documents import Result, TableLine, TableState, shallow_document
+from airflow_provider_cdc.core.documents import Result, TableLine, TableState
 from airflow_provider_cdc.core.errors import BusyError
 from airflow_provider_cdc.core.model.status import ResultStatus
+from airflow_provider_cdc.core.plain_data import Document
 from spark_jobs.lake.layout import FOLDED, batch_document, expired_file, folded_rows_file, log_folder
 from spark_jobs.lake.manifest import Manifest, RowGroup
 from spark_jobs.lake.storage import Storage
@@ -24,7 +25,7 @@ _SHOWN = 100  # quarantined records, and statements, that the result of all batc
 
 
 @dataclass(slots=True)
-class FoldedBatches:
+class FoldedBatches(Document):
     """The batches of a pipeline from the first one up to a number.
 
     :param through: number of the newest of them.
@@ -77,26 +78,6 @@ class FoldedBatches:
     def _states_to_go_back_to(self) -> dict[str, tuple[int, TableState]]:
         return {state.table_id: (seq, state) for seq, state in self.states if _is_made_by(seq, state)}
 
-    def document(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        return {
-            **shallow_document(self),
-            "result": self.result.document(),
-            "states": [[seq, state.document()] for seq, state in self.states],
-            "groups": [[seq, shallow_document(group)] for seq, group in self.groups],
-        }
-
-    @staticmethod
-    def from_document(data: Mapping[str, Any]) -> FoldedBatches:
-        """Rebuild from :meth:`document`."""
-        typed: dict[str, Any] = {
-            "result": StoredResult.from_document(data["result"]),
-            "states": [(seq, TableState.from_document(state)) for seq, state in data["states"]],
-            "schema_changes": [(seq, change) for seq, change in data["schema_changes"]],
-            "groups": [(seq, RowGroup(**group)) for seq, group in data["groups"]],
-        }
-        return FoldedBatches(**{**data, **typed})
-
     def lake_batch(self) -> dict[str, Any]:
         """Return what a ledger has of them as one batch, as plain JSON data: it may have lost the batches."""
         states = self.newest_states()
@@ -123,7 +104,7 @@ def no_batches(pipeline: str) -> FoldedBatches:
 
 
 @dataclass(slots=True)
-class FoldedRange:
+class FoldedRange(Document):
     """Numbers of the batches that are only part of the snapshot.
 
     :param through: the newest, 0 without any.
@@ -166,7 +147,7 @@ def write_folded(storage: Storage, pipeline: str, folded: FoldedBatches) -> None
     storage.write_json(batch_document(pipeline, FOLDED, "expired"), {"all": True})
     storage.write_json(_snapshot(pipeline, folded.through), folded.document())
     numbers = FoldedRange(folded.through, sorted({folded.through, *(seq for seq, _ in folded.groups)}))
-    storage.write_json(batch_document(pipeline, FOLDED, "folded"), shallow_document(numbers))
+    storage.write_json(batch_document(pipeline, FOLDED, "folded"), numbers.document())
 
 
 def remove_older_snapshots(storage: Storage, pipeline: str, through: int) -> None:

@@ -7,16 +7,14 @@ The lake gets an id with its first batch, once, and says at which root that was.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
-from typing import Any
 
-from airflow_provider_cdc.core.documents import JobDocument, LakeIdentity, Result
+from airflow_provider_cdc.core.documents import JobDocument, Result
 from airflow_provider_cdc.core.errors import SinkError
-from airflow_provider_cdc.core.lake.own_lake import demand_same_lake, moved, other_lake
-from airflow_provider_cdc.core.lake.roots import is_same_root, named_roots, physical_root
+from airflow_provider_cdc.core.lake.own_lake import LakeIdentity, demand_same_lake, other_lake
+from airflow_provider_cdc.core.lake.roots import is_same_root, physical_root
 from airflow_provider_cdc.core.model.status import ResultStatus
 from spark_jobs.lake.folded_batches import folded_through
-from spark_jobs.lake.layout import FOLDED, batch_document, batch_name, lake_file, log_folder
+from spark_jobs.lake.layout import batch_name, lake_file, log_folder
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.storage import Storage
 
@@ -34,9 +32,6 @@ def demand_own_lake(job: JobDocument, storage: Storage) -> LakeIdentity | None:
             return None
         if job.lake is not None:
             raise other_lake(job.sink_root, job.pipeline)
-        for root in sorted({*job.named_roots, *_roots_of_results(job, storage)}):
-            if not is_same_root(root, job.sink_root):
-                raise moved(root, job.sink_root, job.pipeline)
         mine = _new(job)
         if storage.create_json(lake_file(job.pipeline), mine.document()):
             return mine
@@ -87,24 +82,3 @@ def _has_batches(job: JobDocument, storage: Storage) -> bool:
 def _holds(job: JobDocument, storage: Storage, seq: int) -> bool:
     """Return whether the lake has anything of a batch."""
     return batch_name(seq) in storage.folders(log_folder(job.pipeline)) or folded_through(storage, job.pipeline) >= seq
-
-
-def _roots_of_results(job: JobDocument, storage: Storage) -> list[str]:
-    """Return the roots that the newest states in the lake name; only those of earlier releases name any."""
-    for document in _stored(job, storage):
-        states = document.get("states") or []
-        if states:
-            return named_roots(state[-1] if isinstance(state, list) else state for state in states)
-    return []
-
-
-def _stored(job: JobDocument, storage: Storage) -> Iterator[Mapping[str, Any]]:
-    """Yield the documents of results, of the newest batch first, then of what old ones became."""
-    for name in reversed(storage.folders(log_folder(job.pipeline))):
-        if name.isdecimal() and int(name) != FOLDED:
-            document = storage.read_unfinished(batch_document(job.pipeline, int(name), "result"))
-            if document is not None:
-                yield document
-    through = folded_through(storage, job.pipeline)
-    if through:
-        yield storage.read_json(batch_document(job.pipeline, FOLDED, f"folded-{through:08d}")) or {}

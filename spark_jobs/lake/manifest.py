@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
-from airflow_provider_cdc.core.documents import known_members, shallow_document
+from airflow_provider_cdc.core.plain_data import Document
 from spark_jobs.lake.layout import batch_of
 
 
 @dataclass(slots=True)
-class RowGroup:
+class RowGroup(Document):
     """One table's rows in one file: a row group, or a part of one, and the span of positions in it.
 
     :param start: first of its rows in the row group, which small tables share.
@@ -45,7 +45,7 @@ class RowGroup:
 
 
 @dataclass(slots=True)
-class Unreadable:
+class Unreadable(Document):
     """Records of one table that could not be decoded; without names those of a partition whose table is unknown.
 
     :param count: how many there are; names, place and error are those of the first.
@@ -75,7 +75,7 @@ class Unreadable:
 
 
 @dataclass(slots=True)
-class Settled:
+class Settled(Document):
     """A quarantined record that an operator replayed or discarded: what was landed of it counts no more.
 
     :param kind: ``record`` or ``row``, as of ``QuarantineEntry``.
@@ -144,7 +144,7 @@ def _span(one: list[int], other: list[int]) -> list[int]:
 
 
 @dataclass(slots=True)
-class LandReport:
+class LandReport(Document):
     """Rows, schema changes and other facts that landing read: of one task, or of a whole batch.
 
     :param groups: row groups of the change log.
@@ -179,18 +179,6 @@ class LandReport:
     last_records: dict[str, list[Any]] = field(default_factory=dict)
     topics: dict[str, list[tuple[str, str, int]]] = field(default_factory=dict)
 
-    def document(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        parts = {name: [shallow_document(one) for one in getattr(self, name)] for name in ("groups", "unreadable")}
-        return {**shallow_document(self), **parts}
-
-    @classmethod
-    def from_document(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`document`, also of earlier versions, which lack members."""
-        groups = [RowGroup(**group) for group in data["groups"]]
-        unreadable = [Unreadable(**item) for item in data.get("unreadable", ())]
-        return cls(**{**known_members(cls, data), "groups": groups, "unreadable": unreadable})
-
 
 @dataclass(slots=True)
 class Manifest(LandReport):
@@ -213,14 +201,3 @@ class Manifest(LandReport):
     approvals: list[dict[str, Any]] = field(default_factory=list)
     landed_with: str = ""
     course: str = ""
-
-    def document(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        return {**LandReport.document(self), "settled": [shallow_document(one) for one in self.settled]}
-
-    @classmethod
-    def from_document(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`document`, also of earlier versions, which lack members."""
-        manifest = super(Manifest, cls).from_document(data)
-        manifest.settled = [Settled(**one) for one in data.get("settled", ())]
-        return manifest

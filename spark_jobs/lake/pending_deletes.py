@@ -19,9 +19,9 @@ _POSITIONS = b"cdc.positions"
 
 def read(storage: Storage, pipeline: str, base: TableState | None) -> OpenRemovals | None:
     """Return the pending deletes after the base's newest commit."""
-    if base is None or base.debts_seq is None:
+    if base is None or base.pending_seq is None:
         return None
-    name = pending_deletes_file(pipeline, base.table_id, base.debts_seq)
+    name = pending_deletes_file(pipeline, base.table_id, base.pending_seq)
     with storage.open_file(name) as file, readable(storage, name):
         rows = pq.read_table(file)
         return OpenRemovals(rows.replace_schema_metadata(), pa.array(json.loads(rows.schema.metadata[_POSITIONS])))

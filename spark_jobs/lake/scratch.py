@@ -14,9 +14,14 @@ from airflow_provider_cdc.core.documents import JobDocument
 from spark_jobs.lake.storage import Storage
 
 
+def storage_options(job: JobDocument, secrets: dict[str, dict[str, str]]) -> dict[str, str]:
+    """Return the options of a job's object store, secrets included."""
+    return {**job.storage, **secrets.get("storage", {})}
+
+
 def lake_of(job: JobDocument, secrets: dict[str, dict[str, str]]) -> Storage:
     """Return the storage that a job's files are in; that of a preview never writes to the lake."""
-    options = {**job.storage, **secrets.get("storage", {})}
+    options = storage_options(job, secrets)
     return Storage(job.sink_root, options) if not job.scratch else ScratchStorage(job.sink_root, options, job.scratch)
 
 

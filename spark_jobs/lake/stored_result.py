@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
-from airflow_provider_cdc.core.documents import Result, shallow_document
+from airflow_provider_cdc.core.documents import Result
+from airflow_provider_cdc.core.plain_data import Document, from_plain, to_plain
 
 
 @dataclass(slots=True)
-class UnfitRow:
+class UnfitRow(Document):
     """A row that does not fit its columns.
 
     :param reason: why, as ``core/values`` names it.
@@ -30,7 +31,7 @@ class UnfitRow:
 
     def entry(self) -> dict[str, Any]:
         """Return what a batch's result names of it: place, table, column and reason."""
-        return {name: value for name, value in shallow_document(self).items() if name not in ("table_id", "parked")}
+        return {name: value for name, value in self.document().items() if name not in ("table_id", "parked")}
 
     @property
     def record(self) -> tuple[str, int, int]:
@@ -39,7 +40,7 @@ class UnfitRow:
 
 
 @dataclass(slots=True)
-class StoredResult:
+class StoredResult(Document):
     """The result of a batch in the lake, with facts that only later batches need.
 
     :param newest_source_time: of the rows of this batch and all before, microseconds since the epoch.
@@ -77,32 +78,11 @@ class StoredResult:
     formats: list[list[Any]] = field(default_factory=list)
 
     def document(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        own = {name: getattr(self, name) for name in _ONLY_THE_LAKE}
-        left_out = [[seq, shallow_document(row)] for seq, row in self.left_out]
-        unfit = [shallow_document(row) for row in self.unfit]
-        return {**self.result.document(), **own, "unfit": unfit, "left_out": left_out}
+        """Return plain JSON data: the members of the result, and next to them its own."""
+        own = to_plain(self)
+        return {**own.pop("result"), **own}
 
-    @staticmethod
-    def from_document(data: Mapping[str, Any]) -> StoredResult:
-        """Rebuild from :meth:`document`, also of earlier versions, which lack members."""
-        unfit = [UnfitRow(**row) for row in data.get("unfit", ())]
-        own = {name: data[name] for name in _ONLY_THE_LAKE if name in data}
-        left_out = [(seq, UnfitRow(**row)) for seq, row in data.get("left_out", ())]
-        return StoredResult(Result.from_document(data), unfit=unfit, left_out=left_out, **own)
-
-
-_ONLY_THE_LAKE = (
-    "newest_source_time",
-    "max_position",
-    "clocks",
-    "source_log",
-    "settled",
-    "asked",
-    "unreadable",
-    "log_names",
-    "last_records",
-    "topics",
-    "name_options",
-    "formats",
-)
+    @classmethod
+    def from_document(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from :meth:`document`."""
+        return from_plain(cls, {**data, "result": data})

@@ -33,27 +33,17 @@ def main(arguments: Sequence[str]) -> int:
     spark_secrets = secrets.pop("spark", {})
     if not job.session:
         shut_out_pandas()
-    from spark_jobs.driver.maintenance import maintain
-    from spark_jobs.driver.quarantine_entries import look
-    from spark_jobs.driver.run_batch import failed, sync  # has arrays made: only now
-    from spark_jobs.lake.identity import adopt
+    from spark_jobs.driver.run_batch import failed  # has arrays made: only now
+    from spark_jobs.lake.scratch import storage_options
+    from spark_jobs.sinks.registry import open_sink
     from spark_jobs.workers.encryption import demand_encryption
 
     run, stop, session, conf = _inline() if options.inline else _spark(job, secrets, spark_secrets)
     try:
         demand_encryption(conf, secrets)
-        if session is not None:
-            from spark_jobs.sinks.delta.spark_libraries import demand_libraries
-
-            demand_libraries(job, session.sparkContext)
-        if job.look is not None:
-            result = look(job, secrets)
-        elif job.maintenance is not None:
-            result = maintain(job, job.maintenance, secrets, run)
-        elif job.adopts:
-            result = adopt(job, secrets)
-        else:
-            result = sync(job, secrets, run, _say, session)
+        if session is not None and (spark_side := open_sink(job, storage_options(job, secrets)).spark) is not None:
+            spark_side.demand_libraries(job, session.sparkContext)
+        result = _carried_out(job, secrets, run, session)
     except CdcError as error:
         result = failed(job, error)
     finally:
@@ -64,6 +54,24 @@ def main(arguments: Sequence[str]) -> int:
         _say(f"cannot write the result to {options.result}: {error.strerror or type(error).__name__}")
         return 1
     return 0
+
+
+def _carried_out(job: Any, secrets: dict[str, dict[str, str]], run: Callable[..., list[Any]], session: Any) -> Any:
+    """Return the result of what a job asks for."""
+    from airflow_provider_cdc.core.documents import Adoption, Look, Maintenance
+    from spark_jobs.driver.maintenance import maintain
+    from spark_jobs.driver.quarantine_entries import look
+    from spark_jobs.driver.run_batch import sync
+    from spark_jobs.lake.identity import adopt
+
+    match job.order:
+        case Look():
+            return look(job, secrets)
+        case Maintenance() as maintenance:
+            return maintain(job, maintenance, secrets, run)
+        case Adoption():
+            return adopt(job, secrets)
+    return sync(job, secrets, run, _say, session)
 
 
 # run tasks, stop, session or None, Spark's configuration
@@ -87,13 +95,13 @@ def _spark(job: Any, secrets: dict[str, dict[str, str]], properties: dict[str, s
     conf = SparkConf().setIfMissing("spark.app.name", f"airflow-cdc {job.pipeline} {job.seq}")
     conf.setAll(list(properties.items()))
     if job.session:
-        from spark_jobs.sinks.delta.spark_libraries import s3a_settings
+        from spark_jobs.lake.scratch import storage_options
+        from spark_jobs.sinks.registry import open_sink
 
-        if job.on_s3:
-            for key, value in s3a_settings({**job.storage, **secrets.get("storage", {})}).items():
-                conf.setIfMissing(key, value)
-        conf.setIfMissing("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-        conf.setIfMissing("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+        options = storage_options(job, secrets)
+        spark_side = open_sink(job, options).spark
+        for key, value in spark_side.settings(job, options).items() if spark_side is not None else ():
+            conf.setIfMissing(key, value)
         conf.setIfMissing("spark.sql.shuffle.partitions", str(max(4, 2 * job.parallelism)))
     context = SparkContext.getOrCreate(conf)
     context.setLogLevel("WARN")
@@ -137,5 +145,5 @@ if __name__ == "__main__":
     code = main(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
-    # delta-rs' threads may abort the process while the interpreter shuts down; everything is written and closed by now
+    # threads of a sink's library may abort the process while the interpreter shuts down; all is written and closed
     os._exit(code)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Define what each commit of the project carries, and which writer makes it."""
+"""Define what each commit of the project carries, whose commits are ours, and which writer makes one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,6 +22,29 @@ class Commit:
     app: str
     seq: int
     facts: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose a table has to be.
+
+    :param prefix: of the applications of a pipeline, ``cdc/<pipeline>/``.
+    :param table_ids: the tables of it that may have written last; None for any: names pass from table to table.
+    """
+
+    prefix: str
+    table_ids: Collection[str] | None = None
+
+    @staticmethod
+    def of(app: str) -> Owner:
+        """Return the pipeline whose application this is."""
+        return Owner(app.rsplit("/", 2)[0] + "/")
+
+    def wrote(self, app: str | None) -> bool:
+        """Return whether an application, None for an unknown one, is of this owner."""
+        if app is None or not app.startswith(self.prefix):
+            return False
+        return self.table_ids is None or app.removeprefix(self.prefix).rsplit("/", 1)[0] in self.table_ids
 
 
 @dataclass(frozen=True, slots=True)

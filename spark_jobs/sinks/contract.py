@@ -1,19 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Define the action that a writer carries out on one table, and the rows of it that several tasks write."""
+"""Define what a kind of table has to be able to do: open a table, commit to it, maintain it.
+
+A kind is a module with ``open_sink`` that ``core.sink_kinds`` names; tests/sinks runs one behaviour suite over all of
+them. Rules for all:
+
+1. A commit has its rows, its columns, ``Commit.app``, ``Commit.seq`` and ``Commit.facts``, or nothing of it is visible.
+2. A commit goes onto the version that was opened. If somebody else committed since, it raises ``sink.commit_conflict``.
+3. ``UnavailableError`` means that nothing of the commit is visible, and that it may succeed later.
+4. Files of a failed commit stay unless nothing can name them.
+5. Rows are read with the types that they were written with.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 import pyarrow as pa
-from deltalake.transaction import AddAction
 
 from airflow_provider_cdc.core.apply.merge_plan import LaterRows
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
-from spark_jobs.sinks.commits import Commit
-from spark_jobs.sinks.delta.table import DeltaLocation
+from airflow_provider_cdc.core.documents import JobDocument, Maintenance, TableMaintenance
+from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.commits import Choice, Commit, Owner
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
 Verb = Literal["create", "append", "merge", "subtract", "overwrite"]
 
@@ -22,12 +36,12 @@ Verb = Literal["create", "append", "merge", "subtract", "overwrite"]
 class WrittenRows:
     """Rows that a task wrote for an action that another one carries out.
 
-    :param added: files in the table's folder, which a commit adds or Spark reads.
+    :param added: the sink's own descriptions of data files, which a commit adds or Spark reads.
     :param staged: names of parquet files, for the Spark writer.
     :param ranges: least and greatest value of each key column of the staged rows (``KeyRanges.document``).
     """
 
-    added: list[AddAction] = field(default_factory=list)
+    added: list[Any] = field(default_factory=list)
     staged: list[str] = field(default_factory=list)
     ranges: dict[str, Any] = field(default_factory=dict)
 
@@ -77,6 +91,116 @@ class Action:
         self.typed(count)
 
 
+@dataclass(frozen=True, slots=True)
+class WriterRule:
+    """Say which writer may make the commits of one table.
+
+    :param settled: choice for all commits, None where it depends on what a merge touches.
+    :param limit: bytes of files up to which a merge is the task writer's.
+    :param memory: bytes that a task has.
+    :param obstacle: why Spark cannot write in this batch, empty where it can.
+    """
+
+    settled: Choice | None
+    limit: int
+    memory: int
+    obstacle: str = ""
+
+
+class Stored(Protocol):
+    """Describe a location: a table in one version, or none.
+
+    :ivar is_checked: the table is known to be ours to change; else each commit looks.
+    """
+
+    is_checked: bool
+
+    @property
+    def location(self) -> str:
+        """Return where it lies."""
+        ...
+
+    @property
+    def exists(self) -> bool:
+        """Return whether there is a table."""
+        ...
+
+    @property
+    def version(self) -> int | None:
+        """The version that was opened, None when there is no table; each commit of anybody makes a higher one."""
+        ...
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns.
+
+        :raises SinkError: ``sink.missing``.
+        """
+        ...
+
+    def applied(self, app: str) -> int | None:
+        """Return the newest batch that an application committed, None when it never did; maintenance keeps it."""
+        ...
+
+    def facts(self, app: str) -> dict[str, Any] | None:
+        """Return the facts of an application's newest commit, None where they are no longer kept."""
+        ...
+
+    def newest_app(self, *, of_anybody: bool = True) -> str | None:
+        """Return the application of the newest commit that may have changed rows.
+
+        Empty where that names none, so it is not of a pipeline; None where that is no longer kept.
+
+        :param of_anybody: whether it may name none; else the newest that names one.
+        """
+        ...
+
+    def is_written_by(self, app: str) -> bool:
+        """Return whether no other application of ours wrote after an application's newest commit.
+
+        True also where that is no longer kept.
+        """
+        ...
+
+    def foreign_commit(self, since: int, owner: Owner | None = None) -> str | None:
+        """Return what a commit after a version did that may have changed rows and is not ours, None without one.
+
+        :param owner: whose commits are ours, None for those of any pipeline.
+        """
+        ...
+
+    def is_only_maintained(self, since: int) -> bool:
+        """Return whether all commits after a version, if there are any, are known to leave the rows alone."""
+        ...
+
+    def holds_same(self, other: Self) -> bool:
+        """Return whether two versions have the same rows and columns, as far as the files show."""
+        ...
+
+    def at_version(self, version: int) -> Self:
+        """Open another version of the table."""
+        ...
+
+    def is_empty(self) -> bool:
+        """Return whether the table has no rows, as far as that is known without reading any."""
+        ...
+
+    def rows(self, keys: pa.Table | None = None) -> pa.Table:
+        """Return all rows, columns in the table's order; with keys only those that may have one of them."""
+        ...
+
+    def pieces(self, first: str | None = None) -> Iterator[pa.Table]:
+        """Yield all rows, columns in the table's order, some at a time.
+
+        :param first: column in whose order the files are read.
+        """
+        ...
+
+
+Table = TypeVar("Table", bound=Stored)
+Opened = TypeVar("Opened", bound=Stored, contravariant=True)
+
+
 class RowFiles(Protocol):
     """Takes the rows of one part of an action."""
 
@@ -93,22 +217,31 @@ class RowFiles(Protocol):
         ...
 
 
-class Writer(Protocol):
-    """Makes commits; one behaviour suite runs over all of them."""
+class Writer(Protocol[Opened]):
+    """Makes the commits of one table.
 
-    def commit(self, target: DeltaLocation, action: Action) -> int | None:
+    :ivar choice: which writer made the newest commit and why, None before the first.
+    """
+
+    choice: Choice | None
+
+    def commit(self, target: Opened, action: Action) -> int | None:
         """Carry out one action in one commit that bears ``action.commit``.
 
-        :return: the table's version then, None where that is known only later.
+        :return: the table's version then, None where Spark is to make the commit.
         :raises UnavailableError: nothing of it is visible; may succeed later.
         """
         ...
 
-    def takes_parts(self, target: DeltaLocation, schema: pa.Schema) -> bool:
+    def may_need_spark(self, target: Opened) -> bool:
+        """Return whether a merge into the table may be one for the Spark writer, if the batch had a session."""
+        ...
+
+    def takes_parts(self, target: Opened, schema: pa.Schema) -> bool:
         """Return whether several tasks can write an action's rows."""
         ...
 
-    def row_files(self, target: DeltaLocation, schema: pa.Schema, key: Sequence[str]) -> RowFiles | None:
+    def row_files(self, target: Opened, schema: pa.Schema, key: Sequence[str]) -> RowFiles | None:
         """Return what writes a part of an action's rows; None where one task has to write them all.
 
         :param schema: of the rows.
@@ -116,13 +249,111 @@ class Writer(Protocol):
         """
         ...
 
-    def adds_columns(self, target: DeltaLocation, schema: pa.Schema, *, merges: bool) -> bool:
+    def adds_columns(self, target: Opened, schema: pa.Schema, *, merges: bool) -> bool:
         """Return whether a commit may have further columns behind the table's, which stored rows lack.
 
         :param merges: whether it merges rows, else it appends rows or nothing.
         """
         ...
 
-    def subtracts(self, target: DeltaLocation) -> bool:
+    def subtracts(self, target: Opened) -> bool:
         """Return whether a commit may remove rows of a table without key where they are (``subtract``)."""
+        ...
+
+
+class PreviewWriter(Writer[Opened], Protocol[Opened]):
+    """Says what a commit would touch, and commits nothing.
+
+    :ivar files: files that the commit would write again.
+    :ivar file_bytes: their size.
+    """
+
+    files: int
+    file_bytes: int
+
+
+class SparkSide(Protocol):
+    """Commits on the driver, through Spark, what tasks staged."""
+
+    def settings(self, job: JobDocument, options: Mapping[str, str]) -> dict[str, str]:
+        """Return properties that Spark needs for it, secrets included.
+
+        :param options: storage options, secrets included.
+        """
+        ...
+
+    def demand_libraries(self, job: JobDocument, context: SparkContext) -> None:
+        """Refuse a batch that Spark may have to write, if it lacks a library for that.
+
+        :param context: with a session.
+        :raises ConfigurationError: names what is missing.
+        """
+        ...
+
+    def can_name(self, columns: Sequence[str]) -> bool:
+        """Return whether Spark can write columns of these names."""
+        ...
+
+    def committer(self, session: SparkSession, storage: Storage) -> StagedCommits:
+        """Return what commits the actions that tasks staged in a lake."""
+        ...
+
+
+class StagedCommits(Protocol):
+    """Commits actions that tasks staged; several threads may call it."""
+
+    def commit_staged(self, folder: str) -> None:
+        """Commit what a task staged in a folder; does nothing when it staged nothing.
+
+        :raises UnavailableError: Spark or the store failed; nothing of it is visible.
+        :raises SinkError: the table or the rows forbid the commit.
+        """
+        ...
+
+
+class Sink(Protocol[Table]):
+    """Opens and writes the tables of one kind in one store.
+
+    :ivar spark: the half that runs on Spark's driver, None for a kind that only tasks write.
+    """
+
+    spark: SparkSide | None
+
+    def open(self, location: str, version: int | None = None) -> Table:
+        """Open what lies at a location.
+
+        :param version: None for the newest.
+        :raises SinkError: ``sink.unreadable``.
+        :raises UnavailableError: the store failed.
+        """
+        ...
+
+    def writer(self, rule: WriterRule, storage: Storage, folder: str) -> Writer[Table]:
+        """Return the writer of a table.
+
+        :param storage: takes what is staged for Spark, in a folder.
+        """
+        ...
+
+    def task_writer(self) -> Writer[Table]:
+        """Return a writer that makes each commit in this process."""
+        ...
+
+    def preview(self, rule: WriterRule) -> PreviewWriter[Table]:
+        """Return the writer of a preview."""
+        ...
+
+    def discard(self, location: str, rows: Sequence[WrittenRows]) -> None:
+        """Remove files that tasks wrote and that no commit tried to add."""
+        ...
+
+    def maintain(self, target: Table, report: TableMaintenance, maintenance: Maintenance, first: str | None) -> None:
+        """Put small files together, and remove files of older versions and what grows with each commit.
+
+        Doing it again does nothing. A batch may commit at the same time: its commit comes first then.
+
+        :param report: takes what was done.
+        :param first: column in whose order neighbouring files are found.
+        :raises UnavailableError: ``sink.commit_conflict``: to be done again; or the store failed.
+        """
         ...

@@ -25,7 +25,6 @@ from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import course, may_be_caught
 from airflow_provider_cdc.core.formats.registry import open_format
-from airflow_provider_cdc.core.lake.roots import place_of
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import ApplyStatus
 from airflow_provider_cdc.core.printable import printable
@@ -37,12 +36,9 @@ from spark_jobs.lake.layout import begun_file, staged_folder
 from spark_jobs.lake.row_groups import StoredImages
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.sinks.commits import Choice, Commit
-from spark_jobs.sinks.contract import Action
-from spark_jobs.sinks.delta.chosen_writer import ChosenWriter
-from spark_jobs.sinks.delta.ownership import demand_target
-from spark_jobs.sinks.delta.preview_writer import PreviewWriter
-from spark_jobs.sinks.delta.spark_writer import StageWriter
-from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.sinks.contract import Action, Stored, Writer
+from spark_jobs.sinks.ownership import demand_target
+from spark_jobs.sinks.registry import open_sink
 from spark_jobs.tasks.committed_state import committed_state
 from spark_jobs.tasks.foreign_keys import ForeignKeys
 from spark_jobs.tasks.parking import as_cdc_error
@@ -134,8 +130,8 @@ class TableApply:
     ) -> None:
         self.job, self.task = job, task
         self._secrets, self._resolved_before = secrets, resolved
-        self._options = {**job.storage, **secrets.get("storage", {})}
         self._storage = lake_of(job, secrets)
+        self._sink = open_sink(job, self._storage.options)
         self._location = job.at(task.location)
         self._app = f"cdc/{job.pipeline}/{task.table_id}/0"
         self._policy = job.tables.policy(f"{task.database}.{task.table}", job.policy)
@@ -148,10 +144,11 @@ class TableApply:
         self.seen_version: int | None = None
         self.refused: list[dict[str, Any]] = []
         self._begun = begun_file(job.pipeline, task.table_id)  # says where the table was first written to
-        self._rule = writer_rule(job, task)
-        stage = StageWriter(self._storage, staged_folder(job.pipeline, job.seq, task.table_id))
-        self._preview = PreviewWriter(self._rule)
-        self._writer = self._preview if job.scratch else ChosenWriter(self._rule, stage)
+        columns = [column.name for column in self._timeline.versions[-1].schema.columns]
+        rule = writer_rule(job, f"{task.database}.{task.table}", columns, self._sink)
+        self._preview = self._sink.preview(rule)
+        staged = staged_folder(job.pipeline, job.seq, task.table_id)
+        self._writer: Writer[Stored] = self._preview if job.scratch else self._sink.writer(rule, self._storage, staged)
         self._spark_may_write = task.base is not None and task.base.spark_may_write
         self._truncates = self._policy.on_truncate != "ignore"
         self._rebuilds = task.rebuilt_seq == job.seq
@@ -180,13 +177,13 @@ class TableApply:
         except ImagesLack:
             return self._resolved(target, base_schema, in_pieces=False)
 
-    def _target(self) -> DeltaLocation | ApplyReport:
+    def _target(self) -> Stored | ApplyReport:
         """Return the table's location, or a report if it holds the batch already.
 
         :raises SinkError: the location is not what the ledger remembers.
         """
         task = self.task
-        target = DeltaLocation(self._location, self._options)
+        target = self._sink.open(self._location)
         self.seen_version = target.version
         done = target.applied(self._app)
         # what lies there is no reason not to rebuild it, unless it is this rebuild, or what came after
@@ -208,7 +205,7 @@ class TableApply:
         compared = compared or any(span.older for span in task.spans)
         return task.image_bytes > self.job.policy.apply_bytes and not compared
 
-    def _resolved(self, target: DeltaLocation, base_schema: TableSchema | None, *, in_pieces: bool) -> ApplyReport:
+    def _resolved(self, target: Stored, base_schema: TableSchema | None, *, in_pieces: bool) -> ApplyReport:
         """Resolve the changes and commit what comes of them.
 
         :raises ImagesLack: rows typed in pieces lack columns.
@@ -274,7 +271,7 @@ class TableApply:
         """Return the table's state after this batch."""
         pending_seq = None
         if self._pending is not None:
-            pending_seq = self.job.seq if committed or self.task.base is None else self.task.base.debts_seq
+            pending_seq = self.job.seq if committed or self.task.base is None else self.task.base.pending_seq
         if pending_seq not in self._states:
             state = committed_state(self.task, self._timeline, self.job.seq, pending_seq)
             state = noted(state, self._pending, exact=self._format.order == "exact")
@@ -286,12 +283,12 @@ class TableApply:
         if not self._committing:
             return False
         try:
-            done = DeltaLocation(self._location, self._options).applied(self._app)
+            done = self._sink.open(self._location).applied(self._app)
         except CdcError:
             return True
         return done is not None and done >= self.job.seq
 
-    def _held(self, target: DeltaLocation, done: int) -> ApplyReport:
+    def _held(self, target: Stored, done: int) -> ApplyReport:
         """Report what the table holds already, as its own newest commit states it.
 
         :param done: batch of that commit: this one, or an earlier one that was not recorded as applied.
@@ -312,7 +309,7 @@ class TableApply:
                 "sink.commit_unknown",
                 "the table holds a batch that is not known as applied, and the batch's commit is no longer readable",
                 where=where,
-                hint=f"{REBUILD}; keep delta.logRetentionDuration longer than the time between batches",
+                hint=f"{REBUILD}; keep the history of a table longer than the time between batches",
             )
         state = replace(TableState.from_document(facts["state"]), version=target.version)
         if done < self.job.seq:
@@ -322,7 +319,7 @@ class TableApply:
         report.failures, report.choice = facts["failures"], Choice.from_document(facts.get("writer"))
         return report
 
-    def _guard(self, target: DeltaLocation, done: int | None) -> None:
+    def _guard(self, target: Stored, done: int | None) -> None:
         """Refuse a location that is not what the ledger remembers.
 
         :param done: newest batch that this table committed there, None for none.
@@ -336,7 +333,7 @@ class TableApply:
             if self._storage.holds_files(task.location) and not self._has_begun():
                 raise SinkError(
                     "sink.not_ours",
-                    "the location holds files but no Delta table",
+                    "the location holds files but no table",
                     where=where,
                     hint="empty it or choose another root",
                 )
@@ -350,9 +347,7 @@ class TableApply:
             where=where,
         )
 
-    def _commit(
-        self, target: DeltaLocation, base_schema: TableSchema | None, plan: MergePlan
-    ) -> tuple[str, int | None, int]:
+    def _commit(self, target: Stored, base_schema: TableSchema | None, plan: MergePlan) -> tuple[str, int | None, int]:
         """Make the cheapest commit that makes the table right; return what it does, its version and its upserts."""
         step = plan.steps[-1]
         upserts, deletes = step.upserts.num_rows + step.netted, step.deletes.num_rows + step.netted
@@ -402,12 +397,12 @@ class TableApply:
             "failures": [asdict(item) for item in failures],
         }
 
-    def _carry_out(self, target: DeltaLocation, action: Action) -> int | None:
+    def _carry_out(self, target: Stored, action: Action) -> int | None:
         """Commit an action with the state that the table has then; return the version that it made."""
         if action.verb == "create":
             self._note_begin()
         if action.verb == "merge":
-            self._spark_may_write = self._rule.may_choose_spark(target)
+            self._spark_may_write = self._writer.may_need_spark(target)
         action.commit.facts["state"] = self._state(committed=True).document()
         self._committing = True
         return self._writer.commit(target, action)
@@ -415,17 +410,17 @@ class TableApply:
     def _has_begun(self) -> bool:
         """Return whether the pipeline began to make the table where it is to be."""
         begun = self._storage.read_unfinished(self._begun)
-        return begun is not None and place_of(begun["location"]) == self.task.location
+        return begun is not None and begun["location"] == self.task.location
 
     def _note_begin(self) -> None:
         """Note that what lies at the table's location without a log is ours.
 
-        The note is as durable as the data files: delta-rs syncs none, and after a power loss both may be gone.
+        The note is as durable as the data files: no sink syncs them, and after a power loss both may be gone.
         """
         self._storage.write_json(self._begun, {"location": self.task.location}, durable=False)
 
     def _action(
-        self, target: DeltaLocation, base_schema: TableSchema | None, plan: MergePlan, commit: Commit
+        self, target: Stored, base_schema: TableSchema | None, plan: MergePlan, commit: Commit
     ) -> Action | None:
         """Choose how the plan is carried out; None where the table is right as it is."""
         task, step = self.task, plan.steps[-1]
@@ -485,7 +480,7 @@ class TableApply:
             table = f"{self.task.database}.{self.task.table}"
             demand_explained(self._pending, self.job.marks, self._changes.topics(), table)
 
-    def _adds_columns(self, target: DeltaLocation, old: TableSchema | None, step: MergeStep) -> bool:
+    def _adds_columns(self, target: Stored, old: TableSchema | None, step: MergeStep) -> bool:
         """Return whether the new schema only has further columns behind the old ones, which are NULL in stored rows."""
         new = step.schema
         if old is None or old.key != new.key or new.columns[: len(old.columns)] != old.columns:
@@ -501,17 +496,17 @@ class TableApply:
 
     def _stored(self, keys: pa.Table | None = None) -> pa.Table:
         """Return the rows that the result starts from; with keys those that may have one of them."""
-        with self._base() as location:
-            return location.rows(keys)
+        with self._base() as stored:
+            return stored.rows(keys)
 
     def _stored_pieces(self, schema: TableSchema) -> Iterator[pa.Table]:
         """Yield the rows that the result starts from, which lie under a schema, some at a time."""
         key = schema.key_columns
-        with self._base() as location:
-            yield from location.pieces(key[0].name if key else None)
+        with self._base() as stored:
+            yield from stored.pieces(key[0].name if key else None)
 
     @contextmanager
-    def _base(self) -> Iterator[DeltaLocation]:
+    def _base(self) -> Iterator[Stored]:
         """Open the version that the result starts from; the newest one where maintenance alone came since.
 
         :raises RewindNeeded: it is gone, the table starts from all that the change log has.
@@ -520,13 +515,13 @@ class TableApply:
         assert base is not None and base.version is not None
         gone = RewindNeeded("apply.version_gone", "the version to go back to is gone")
         try:
-            location = DeltaLocation(self.job.at(base.location), self._options)
-            if not location.is_only_maintained(base.version):
-                location = DeltaLocation(location.location, self._options, base.version)
-            done = location.applied(self._app)
+            stored = self._sink.open(self.job.at(base.location))
+            if not stored.is_only_maintained(base.version):
+                stored = stored.at_version(base.version)
+            done = stored.applied(self._app)
             if done is None or done > base.applied_seq:
                 raise gone  # the location was made again since, for this table or another one
-            yield location
+            yield stored
         except SinkError:
             if self.task.rewind_to is None:
                 raise

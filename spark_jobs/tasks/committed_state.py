@@ -30,7 +30,7 @@ def committed_state(task: ApplyTask, timeline: TableTimeline, seq: int, pending_
         applied_position=reached,
         source_time=max([*times, *([before] if before is not None else [])], default=None),
         schema=timeline.schema.document(),
-        debts_seq=pending_seq,
+        pending_seq=pending_seq,
         timeline_mark=timeline.mark(reached),
         snapshot_position=task.snapshot_position,
         snapshot_sent=task.snapshot_sent,

@@ -8,8 +8,7 @@ rows that are added and removed, and what is left of both.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import pairwise
@@ -29,14 +28,14 @@ from airflow_provider_cdc.core.apply.schema_mapping import arrow_schema
 from airflow_provider_cdc.core.apply.source_order import source_order
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.documents import JobDocument
-from airflow_provider_cdc.core.errors import CdcError, DataError, SinkError
+from airflow_provider_cdc.core.errors import DataError, SinkError
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import ApplyStatus
 from spark_jobs.lake.layout import staged_folder
 from spark_jobs.lake.staged_batches import one_batch, read_batch, write_batches
 from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import RowFiles
-from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.sinks.registry import open_sink
 from spark_jobs.tasks.apply import TableApply, reported
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, PartResult, TablePart
 
@@ -83,15 +82,14 @@ def commit_parts(
     return reported(_Part(job, task, secrets), lambda table: table.commit(reports, cleared))
 
 
-def discard_rows(location: str, options: dict[str, str], reports: Sequence[ApplyReport]) -> None:
+def discard_rows(job: JobDocument, task: ApplyTask, options: Mapping[str, str], reports: Sequence[ApplyReport]) -> None:
     """Remove the files that parts of a table wrote and that no commit tried to add.
 
-    :param options: storage options in delta-rs' names.
+    :param options: of the object store.
     """
-    added = [file for report in reports if report.part is not None for file in report.part.rows.added]
-    if added:
-        with suppress(CdcError):  # where the store fails they stay: no version has them
-            DeltaLocation(location, options).discard_files(added)
+    rows = [report.part.rows for report in reports if report.part is not None and report.part.rows.added]
+    if rows:
+        open_sink(job, options).discard(job.at(task.location), rows)
 
 
 class _Part(TableApply):
@@ -273,7 +271,7 @@ class _Part(TableApply):
         try:
             self._demand_fit(plan.failures)
         except SinkError:
-            discard_rows(self._location, self._options, reports)
+            discard_rows(self.job, task, self._storage.options, reports)
             raise
         step = plan.steps[-1]
         base_schema = TableSchema.from_document(base.schema) if base and base.schema else None
@@ -293,7 +291,7 @@ class _Part(TableApply):
             try:
                 report.version = self._carry_out(target, action)
             except DataError:  # before the commit: a removed row is not there
-                discard_rows(task.location, self._options, reports)
+                discard_rows(self.job, task, self._storage.options, reports)
                 raise
             report.choice = self._writer.choice
         report.state = self._state(committed=action is not None)

@@ -4,19 +4,22 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 
+from airflow_provider_cdc.core.config.sink_kinds import SINKS
 from spark_jobs.workers.module_path import prefer_installed
 from spark_jobs.workers.task_transport import shut_out_pandas
 
 # A fork takes no threads along: these start none at import but those that their memory allocators know to do without.
-_LOADED = ("confluent_kafka", "deltalake", "spark_jobs.tasks.land", "spark_jobs.tasks.apply")
+_LOADED = ("confluent_kafka", "spark_jobs.tasks.land", "spark_jobs.tasks.apply")
 
 
 def main() -> None:
     """Load, then become PySpark's daemon (``spark.python.daemon.module``)."""
     prefer_installed()
     shut_out_pandas()
-    for name in _LOADED:
+    sinks = [kind.writer for kind in SINKS.values() if find_spec(kind.library) is not None]
+    for name in (*_LOADED, *sinks):
         import_module(name)
     from pyspark.daemon import manager
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.sinks.registry import KINDS
+from airflow_provider_cdc.core.config.sink_kinds import SINKS
 from tests.architecture.imports import ROOT, Import, imports_below, imports_of, python_files
 
 PACKAGE = "airflow_provider_cdc"
@@ -131,7 +131,7 @@ def test_the_rooms_of_the_spark_side_lie_in_layers(folder: str, never: tuple[str
 
 def test_the_airflow_side_loads_no_data_library_on_import() -> None:
     heavy = ("pyspark", "pandas", "pyarrow", "confluent_kafka", "deltalake")
-    sinks = {ROOT / f"{kind.reader.replace('.', '/')}.py" for kind in KINDS.values()}  # loaded when a table is read
+    sinks = {ROOT / f"{kind.reader.replace('.', '/')}.py" for kind in SINKS.values()}  # loaded when a table is read
     none_of(one for one in airflow_side() if one.at_module_level and one.within(*heavy) and one.file not in sinks)
 
 

@@ -20,6 +20,7 @@ from airflow_provider_cdc.core.model.schema import ColumnType
 from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.delta.sink import open_sink
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 from spark_jobs.tasks.maintain_table import maintain_table
@@ -189,7 +190,9 @@ def _new_layout(location: str, rows: pa.Table) -> None:
 def _maintained(location: str, rows: pa.Table) -> None:
     _appends(location, rows)
     root, _, name = location.rpartition("/")
-    report = maintain_table(TableState("t", "shop", "t", name), Maintenance(1 << 27, keep_hours=0), {}, root, "p")
+    report = maintain_table(
+        open_sink({}), TableState("t", "shop", "t", name), Maintenance(1 << 27, keep_hours=0), root, "p"
+    )
     assert (report.error, report.written) == (None, 1)
     DeltaTable(location).create_checkpoint()
 

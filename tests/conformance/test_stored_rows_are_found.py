@@ -12,6 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from airflow_provider_cdc.core.documents import Maintenance, TableState
 from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.delta.sink import open_sink
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 from spark_jobs.tasks.maintain_table import maintain_table
@@ -86,7 +87,7 @@ def test_a_table_that_delta_rs_has_to_write_states_no_bound_that_is_too_narrow(t
         "polars": [],
     }
     report = maintain_table(
-        TableState("t", "shop", "t", "t"), Maintenance(1 << 27, keep_hours=0), {}, str(tmp_path), "p"
+        open_sink({}), TableState("t", "shop", "t", "t"), Maintenance(1 << 27, keep_hours=0), str(tmp_path), "p"
     )
     assert (report.error, report.compacted) == (None, 2)
     assert not_found(READERS["DataFusion"], location, rows) == []

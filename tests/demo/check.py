@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from spark_jobs.lake.storage import table_location
-from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.sinks.contract import Sink, Stored
+from spark_jobs.sinks.delta.sink import open_sink
 from tests.captures.truth import differing, load
 
 
@@ -34,19 +35,20 @@ class Verdict:
         return self.equal == len(self.problems)
 
 
-def compare(root: Path, truth: Path, states: Iterable[Mapping[str, Any]]) -> Verdict:
+def compare(root: Path, truth: Path, states: Iterable[Mapping[str, Any]], sink: Sink[Stored] | None = None) -> Verdict:
     """Compare the lake with the database's own content.
 
     :param root: of the lake.
     :param truth: a ``source_at`` file.
+    :param sink: opens the tables, None for Delta's.
     :param states: tables as the ledger knows them; one the database does not have must be marked dropped.
     """
     problems: dict[str, list[str]] = {}
     rows = 0
     for source in load(truth):
         rows += len(source.rows)
-        location = DeltaLocation(table_location(str(root), source.database, source.table), {})
-        result = differing(source, location.rows()) if location.exists else ["there is no such table in the lake"]
+        stored = (sink or open_sink({})).open(table_location(str(root), source.database, source.table))
+        result = differing(source, stored.rows()) if stored.exists else ["there is no such table in the lake"]
         problems[f"{source.database}.{source.table}"] = result
     for state in states:
         name = f"{state['database']}.{state['table']}"

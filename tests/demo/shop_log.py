@@ -56,6 +56,7 @@ class ShopLog:
     """The recorded log.
 
     :param data: folder of the recording.
+    :ivar records: as they were recorded.
     """
 
     def __init__(self, data: Path = DATA) -> None:
@@ -64,7 +65,7 @@ class ShopLog:
         self._starts = [phase.window_start_ms for phase in self.phases]
         self._heartbeats = meta["heartbeat_topic"]
         self._partitions: dict[str, int] = meta["partitions"]
-        self._records = list(read(data))
+        self.records = list(read(data))
 
     def feed(self, broker: Any, phase: Phase) -> int:
         """Bring a phase into the broker, then one heartbeat of the next hour; return how many records.
@@ -73,7 +74,7 @@ class ShopLog:
         hour is complete, and the sensor waits for it.
         """
         earlier = self.phases[phase.number - 1] if phase.number else None
-        due = [record for record in self._records if _end(earlier, record) <= record.offset < _end(phase, record)]
+        due = [record for record in self.records if _end(earlier, record) <= record.offset < _end(phase, record)]
         beats = [record for record in due if record.topic == self._heartbeats]
         rows = [record for record in due if record.topic != self._heartbeats]
         beats.append(_next_heartbeat(beats[-1], phase))

@@ -16,8 +16,9 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
-from airflow_provider_cdc.core.documents import JobDocument, LakeIdentity, Maintenance, Rebuild, Result, TableState
+from airflow_provider_cdc.core.documents import Adoption, JobDocument, Maintenance, Rebuild, Result, TableState
 from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.core.lake.own_lake import LakeIdentity
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.model.status import TableStatus
 from spark_jobs.driver.maintenance import maintain
@@ -144,7 +145,7 @@ class Moved(Replay):
             order = Rebuild([self._hand.choice(well)])
             seq = self._next()
             self.log.arm(None)
-            result = sync(replace(self._job(seq, []), rebuild=order), {}, self.run_tasks, lambda line: None)
+            result = sync(replace(self._job(seq, []), order=order), {}, self.run_tasks, lambda line: None)
             self._take_over(seq, result.document())
             self._did("a table is rebuilt")
 
@@ -189,7 +190,7 @@ class Moved(Replay):
         self.root, self._spelling = folder, str(folder)
 
     def _adopt(self) -> None:
-        self._lake = adopt(replace(self._job(self._next(), []), adopts=True), {}).lake
+        self._lake = adopt(replace(self._job(self._next(), []), order=Adoption()), {}).lake
 
     def _demand_refused(self, folder: Path) -> None:
         before = digests(folder)

@@ -111,11 +111,11 @@ class WithQuarantine(Replay):
                 raise
         waiting = [entry for entry in self._waiting(job) if not entry.table]
         assert waiting
-        return self._sync(replace(job, decision=self._decision(waiting)))
+        return self._sync(replace(job, order=self._decision(waiting)))
 
     def _waiting(self, job: JobDocument) -> list[QuarantineEntry]:
         """Return what waits for a decision, also of the batch of this job."""
-        asked = replace(job, earlier=sorted({*job.earlier, job.seq}), look=Look())
+        asked = replace(job, earlier=sorted({*job.earlier, job.seq}), order=Look())
         return [entry for entry in look(asked, {}).entries if entry.decision is None]
 
     def _decision(self, waiting: Sequence[QuarantineEntry]) -> Decision:
@@ -154,7 +154,7 @@ class WithQuarantine(Replay):
             waiting = operator.sample(waiting, operator.randint(1, len(waiting)))
         if not waiting:
             return False
-        decided = replace(job, decision=self._decision(waiting))
+        decided = replace(job, order=self._decision(waiting))
         result = self._sync(JobDocument.from_document(json.loads(json.dumps(decided.document()))))
         self._take_over(seq, result.document())
         self._backups.append((self._seqs, self._schema, self.states))

@@ -13,15 +13,16 @@ from deltalake import DeltaTable
 
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.documents import (
+    Approval,
     Decision,
     JobDocument,
-    LakeIdentity,
     Look,
     QuarantineEntry,
     Rebuild,
     Result,
     TableState,
-)  # fmt: skip
+)
+from airflow_provider_cdc.core.lake.own_lake import LakeIdentity
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.timeline.asked_changes import Answer, AskedChange, newest_answers
 from spark_jobs.driver.quarantine_entries import look
@@ -48,6 +49,7 @@ class Script:
     log: Log
     root: Path
     name: str = field(default="scripted", kw_only=True)
+    sink_type: str = field(default="delta", kw_only=True)
     format: str = "debezium-json"
     schema_topic: str | None = "src"
     options: dict[str, str] = field(default_factory=dict)
@@ -86,10 +88,8 @@ class Script:
         if ends is None:
             ends = {where: len(records) for where, records in self.log.partitions.items() if where not in self.held}
         self.minutes += 1
-        job = replace(
-            self._job(ends), new_generation=new_generation, rebuild=rebuild, decision=decision,
-            approval=None if approval is None else approval.document(),
-        )  # fmt: skip
+        order = rebuild or decision or (None if approval is None else Approval(approval.document()))
+        job = replace(self._job(ends), new_generation=new_generation, order=order)
         self.refused = ends  # until it is carried out
         result = sync(JobDocument.from_document(json.loads(json.dumps(job.document()))), {}, inline, lambda line: None)
         self.refused = {}
@@ -121,6 +121,7 @@ class Script:
             list(self.states.values()),
             fingerprint=json.dumps([self.format, self.options, self.policy, self.tables], sort_keys=True),
             lake=self.identity,
+            sink_type=self.sink_type,
         )
 
     def adopt(self) -> None:
@@ -130,7 +131,7 @@ class Script:
     def open_records(self) -> list[QuarantineEntry]:
         """Return what waits in the quarantine, also of a batch that was refused."""
         earlier = self.seqs + ([(self.seqs or [0])[-1] + 1] if self.refused else [])
-        entries = look(replace(self._job(self.ends), earlier=earlier, look=Look()), {}).entries
+        entries = look(replace(self._job(self.ends), earlier=earlier, order=Look()), {}).entries
         return [entry for entry in entries if entry.decision is None]
 
     def waiting(self, table: str) -> list[AskedChange]:

@@ -64,7 +64,7 @@ def test_a_copy_is_refused_and_never_touches_the_original(ledger: str, script: S
     assert digests(script.root) == before
     order = Maintenance(1 << 20, 0)
     with pytest.raises(SinkError, match="copied or moved"):
-        maintain(replace(copy._job({}), maintenance=order), order, {}, inline)
+        maintain(replace(copy._job({}), order=order), order, {}, inline)
 
 
 def test_a_copy_goes_on_once_it_is_adopted_and_so_does_the_original(script: Script) -> None:
@@ -118,34 +118,6 @@ def test_a_lake_that_was_moved_and_has_a_symlink_at_its_root_is_the_same(script:
     script.send(insert("t", 4, 210))
     script.sync()
     assert script.rows("shop", "t") == expected(1, 2, 3, 4)
-
-
-def as_written_before(script: Script) -> None:
-    """Let states and documents be those of an earlier release: whole locations, no identity."""
-    script.identity = None
-    (script.root / "_cdc" / script.name / "lake.json").unlink()
-    for state in script.states.values():
-        state.location = f"{script.root}/{state.location}"
-    for file in (script.root / "_cdc" / script.name / "log").rglob("*.json"):
-        document = json.loads(file.read_text())
-        document.pop("lake", None)
-        for state in document.get("states", ()):
-            state["location"] = f"{script.root}/{state['location']}"
-        file.write_text(json.dumps(document))
-
-
-@pytest.mark.parametrize("ledger", ["copied", "new"])
-def test_a_copy_of_a_lake_of_an_earlier_release_is_refused(ledger: str, script: Script) -> None:
-    as_written_before(script)
-    copy = copied(script, ledger=ledger)
-    script.send(insert("t", 3, 200))
-    assert refused(copy) == "lake.moved"
-    script.sync()
-    assert script.rows("shop", "t") == expected(1, 2, 3)
-    if ledger == "copied":
-        copy.adopt()
-        copy.sync()
-        assert copy.rows("shop", "t") == expected(1, 2, 3)
 
 
 def test_claims_and_results_name_the_lake(script: Script) -> None:

@@ -44,7 +44,7 @@ def maintained(script: Script) -> list[str]:
     """Maintain the tables; return the codes of what went wrong."""
     job = JobDocument.from_document(script._job(script.ends).document())
     order = Maintenance(1 << 20, 0)
-    done = maintain(replace(job, maintenance=order), order, {}, inline).maintained
+    done = maintain(replace(job, order=order), order, {}, inline).maintained
     return [one.error["code"] for one in done if one.error is not None]
 
 

@@ -12,6 +12,7 @@ from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.documents import JobDocument, Maintenance
 from airflow_provider_cdc.core.timeline.asked_changes import Answer
 from spark_jobs.driver.maintenance import maintain
+from spark_jobs.sinks.delta.sink import open_sink
 from spark_jobs.tasks.maintain_table import maintain_table
 from tests.histories.debezium_records import ddl, row, snapshot_ddl
 from tests.histories.log import Log
@@ -30,7 +31,7 @@ def test_a_table_is_written_again_from_the_files_that_maintenance_made(name: str
     script.send(row("c", "t", 120, {"id": 2, "v": 2}, key=KEY))
     script.sync()
     (state,) = script.states.values()
-    report = maintain_table(state, Maintenance(1 << 20, keep_hours=0), {}, str(lake), script.name)
+    report = maintain_table(open_sink({}), state, Maintenance(1 << 20, keep_hours=0), str(lake), script.name)
     assert (report.error, report.compacted, report.vacuumed) == (None, 2, 2)
     if name != "t":
         script.send(ddl(f"RENAME TABLE t TO {name}", 200, table=name))

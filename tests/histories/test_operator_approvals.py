@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_cdc.core.config.policy import CHOICES
-from airflow_provider_cdc.core.documents import JobDocument
+from airflow_provider_cdc.core.documents import Approval, JobDocument
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.timeline.asked_changes import DENIABLE, Answer, AskedChange
 from spark_jobs.driver.batch_history import history_of
@@ -79,7 +79,7 @@ class WithApprovals(Replay):
         self.story.append(f"    {answer}: {item.statement} of {item.name} at {item.position}")
         self.log.arm(None)
         decision = replace(item, answer=answer, by="an operator", at=_AT)
-        result = self._sync(replace(self._job(seq, []), approval=decision.document()))
+        result = self._sync(replace(self._job(seq, []), order=Approval(decision.document())))
         self._take_over(seq, result.document())
         self._backups.append((self._seqs, self._schema, self.states))
         self.decided += 1

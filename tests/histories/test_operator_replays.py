@@ -47,7 +47,7 @@ class WithReplays(Replay):
         )
         self.story.append(f"    replay: {asked}")
         self.log.arm(None)
-        job = replace(self._job(seq, []), replay=asked)
+        job = replace(self._job(seq, []), order=asked)
         result = self._sync(JobDocument.from_document(job.document()))
         self.replayed += result.changes.get("replayed", 0)
         self._take_over(seq, result.document())

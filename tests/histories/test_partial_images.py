@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-import spark_jobs.driver.run_batch
+import spark_jobs.driver.table_tasks
 from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.tasks.table_task import ApplyReport
@@ -94,14 +94,14 @@ def replay(seed: int, log: Log, root: Path) -> None:
 
 def test_partial_updates_leave_what_the_source_has(log: Log, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counts: Counter[str] = Counter()
-    apply = spark_jobs.driver.run_batch.apply
+    apply = spark_jobs.driver.table_tasks.apply
 
     def counted(*arguments: Any) -> ApplyReport:
         report = apply(*arguments)
         counts[report.status] += 1
         return report
 
-    monkeypatch.setattr(spark_jobs.driver.run_batch, "apply", counted)
+    monkeypatch.setattr(spark_jobs.driver.table_tasks, "apply", counted)
     for seed in range(60):
         replay(seed, log, lake)
         shutil.rmtree(lake, ignore_errors=True)

@@ -253,7 +253,7 @@ class FromFiles(Replay):
         name = f"{state.database}.{state.table}"
         self.story.append(f"    batch {seq} rebuilds {name} from {saved}")
         order = Rebuild([name], RebuildSource.FILES, saved.since, str(saved.path))
-        job = JobDocument.from_document(replace(self._job(seq, []), rebuild=order).document())
+        job = JobDocument.from_document(replace(self._job(seq, []), order=order).document())
         if damages:
             DeltaTable(located(str(self.root), state.location)).delete()
         self.log.arm(None)

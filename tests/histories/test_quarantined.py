@@ -89,7 +89,7 @@ def test_repaired_records_with_others_between_them_are_replayed_together(log: Lo
     lines = [record_line((*where, offset), originals[offset]) for offset in damaged]
     lines += [record_line(name, originals[name[2]]) for name in waiting if name[2] not in damaged]
     decision = Decision(DecisionAction.REPLAY, [list(name) for name in waiting], lines)
-    result = history._sync(replace(history._job(2, []), decision=decision))
+    result = history._sync(replace(history._job(2, []), order=decision))
     history._take_over(2, result.document())
     picture = history._sent[-1].picture
     assert picture is not None
@@ -106,11 +106,11 @@ def test_rows_of_a_record_behind_lost_ones_stay_when_it_is_discarded(log: Log, l
     history._take_over(1, history._sync(job).document())
     (lost,) = [entry for entry in history._waiting(history._job(2, [])) if entry.code == "record.lost"]
     discard = Decision(DecisionAction.DISCARD, [list(lost.record)])
-    history._take_over(2, history._sync(replace(history._job(2, []), decision=discard)).document())
+    history._take_over(2, history._sync(replace(history._job(2, []), order=discard)).document())
     repaired = Decision(DecisionAction.REPLAY, [[*where, damaged]], [record_line((*where, damaged), original)])
-    history._take_over(3, history._sync(replace(history._job(3, []), decision=repaired)).document())
+    history._take_over(3, history._sync(replace(history._job(3, []), order=repaired)).document())
     # what counts of the change log shows where the table is built from it again
-    rebuilt = history._sync(replace(history._job(4, []), rebuild=Rebuild(["shop.t"])))
+    rebuilt = history._sync(replace(history._job(4, []), order=Rebuild(["shop.t"])))
     history._take_over(4, rebuilt.document())
     picture = history._sent[-1].picture
     assert picture is not None
@@ -129,13 +129,13 @@ def test_rows_that_stop_a_rebuild_wait_for_a_decision(log: Log, lake: Path) -> N
     shutil.rmtree(lake / "shop" / "t")
     history._take_over(2, history._sync(history._job(2, [OffsetRange(*where, 1, ends[where])])).document())
     assert history._waiting(history._job(3, [])) == []  # nobody looked at the rows: the table is gone
-    result = history._sync(replace(history._job(3, []), rebuild=Rebuild(["shop.t"])))
+    result = history._sync(replace(history._job(3, []), order=Rebuild(["shop.t"])))
     history._take_over(3, result.document())
     assert [line.status for line in result.tables] == ["parked"]
     assert [entry.record for entry in history._waiting(history._job(4, []))] == [(*where, 1)]
-    settled = replace(history._job(4, []), decision=Decision(DecisionAction.DISCARD, [[*where, 1]]))
+    settled = replace(history._job(4, []), order=Decision(DecisionAction.DISCARD, [[*where, 1]]))
     history._take_over(4, history._sync(settled).document())
-    rebuilt = history._sync(replace(history._job(5, []), rebuild=Rebuild(["shop.t"])))
+    rebuilt = history._sync(replace(history._job(5, []), order=Rebuild(["shop.t"])))
     assert [(line.status, line.upserts) for line in rebuilt.tables] == [("committed", 3)]
 
 
@@ -149,7 +149,7 @@ def test_a_row_that_does_not_fit_after_its_replay_either_waits_again(log: Log, l
     for seq, record in ((2, unfit(original)), (3, unfit(original)), (4, original)):
         assert [entry.record for entry in history._waiting(history._job(seq, []))] == [(*where, 1)]
         decision = Decision(DecisionAction.REPLAY, [[*where, 1]], [record_line((*where, 1), record)])
-        history._take_over(seq, history._sync(replace(history._job(seq, []), decision=decision)).document())
+        history._take_over(seq, history._sync(replace(history._job(seq, []), order=decision)).document())
     picture = history._sent[-1].picture
     assert picture is not None
     assert history._differences(picture) == []
@@ -172,10 +172,10 @@ def test_a_row_of_a_table_that_was_renamed_since_is_replayed_in_its_place(log: L
     expired = lake / expired_file("histories", 1)
     expired.write_text('{"all": true}')
     with pytest.raises(DataError) as caught:
-        history._sync(replace(history._job(2, []), decision=decision))
+        history._sync(replace(history._job(2, []), order=decision))
     assert (caught.value.code, caught.value.where["offset"]) == ("retention.log_expired", offset)
     expired.unlink()
-    history._take_over(2, history._sync(replace(history._job(2, []), decision=decision)).document())
+    history._take_over(2, history._sync(replace(history._job(2, []), order=decision)).document())
     picture = history._sent[-1].picture
     assert picture is not None
     assert history._differences(picture) == []

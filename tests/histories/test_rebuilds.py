@@ -129,7 +129,7 @@ class WithRebuilds(Replay):
 
     def _rebuild_job(self, seq: int, tables: Sequence[str]) -> JobDocument:
         names = [f"{self.states[i].database}.{self.states[i].table}" for i in tables]
-        job = replace(self._job(seq, []), rebuild=Rebuild(names) if tables else None)
+        job = replace(self._job(seq, []), order=Rebuild(names) if tables else None)
         return JobDocument.from_document(job.document())
 
 
@@ -156,7 +156,7 @@ class _Rebuilt(Replay):
         problems = super()._batch(2 * number, chunks, picture)
         if number == self.after:
             shutil.rmtree(self.root / "shop" / "t")
-            result = self._sync(replace(self._job(2 * number + 1, []), rebuild=Rebuild(["shop.t"])))
+            result = self._sync(replace(self._job(2 * number + 1, []), order=Rebuild(["shop.t"])))
             assert [(line.table, line.status, line.action) for line in result.tables] == [("t", "committed", "create")]
             self._take_over(2 * number + 1, result.document())
         return problems

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from spark_jobs.driver import run_batch
+from spark_jobs.driver import table_tasks
 from spark_jobs.tasks import tables_together
 
 
 def resolve_all_together(patch: pytest.MonkeyPatch) -> None:
     """Let one task have all tables, and resolve single ones in the same way."""
-    patch.setattr(run_batch, "_bundles", lambda tasks, _: [list(tasks)] if tasks else [])
+    patch.setattr(table_tasks, "_bundles", lambda tasks, _: [list(tasks)] if tasks else [])
     patch.setattr(tables_together, "_FEW", 1)

@@ -109,7 +109,7 @@ def _rebuild_from_an_object(lake: Lake, table: str) -> None:
     pq.write_table(before, storage.path(f"provided/{table}.parquet"), filesystem=storage.filesystem)
     storage.delete_folder(f"shop/shop/{table}")
     rebuild = Rebuild.of([f"shop.{table}"], f"s3://lake/provided/{table}.parquet", _FUTURE)
-    result = sync(replace(next_job(lake), rebuild=rebuild), {}, _inline, lambda line: None)
+    result = sync(replace(next_job(lake), order=rebuild), {}, _inline, lambda line: None)
     assert [(one.table, one.status, one.action) for one in result.tables] == [(table, "committed", "create")]
     location = DeltaLocation(location.location, lake.storage)
     assert location.version is not None

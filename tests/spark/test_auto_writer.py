@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.documents import TableLine
-from spark_jobs.driver import run_batch
+from spark_jobs.driver import apply_step
 from spark_jobs.sinks.delta.spark_writer import SparkWriter
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.unit.spark_jobs.debezium_batches import carry_out, change, statement
@@ -150,7 +150,7 @@ def test_a_batch_that_died_behind_its_commit_is_not_committed_by_the_other_write
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_batch, "demand_answers", lambda *arguments: dies() if _committed(tmp_path) else None)
+        patch.setattr(apply_step, "demand_answers", lambda *arguments: dies() if _committed(tmp_path) else None)
         with pytest.raises(Killed):
             carry_out(tmp_path, [FIRST, SECOND], first, patch, session)
     other = ENOUGH if first is TINY else TINY

@@ -149,7 +149,7 @@ def test_a_lost_ledger_learns_the_same_of_folded_batches_whenever_folding_was_ki
 def test_tables_go_on_from_folded_batches_go_back_to_them_and_are_not_replayed(course: Course) -> None:
     expire(course, 4)
     course.lake.seq += 1
-    job: JobDocument = replace(job_of(course), seq=course.lake.seq, earlier=list(BATCHES), replay=Replay())
+    job: JobDocument = replace(job_of(course), seq=course.lake.seq, earlier=list(BATCHES), order=Replay())
     assert sync(job, SECRETS, inline, lambda line: None).changes == {"replayed": 2}
     course.update(900, 1, "sick", "t0")
     assert {state for state, _ in course.sync().values()} == {"ok"}

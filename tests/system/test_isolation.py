@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from airflow_provider_cdc.core.errors import UnavailableError
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 from airflow_provider_cdc.core.model.status import ApplyStatus
-from spark_jobs.driver import base_states, run_batch
+from spark_jobs.driver import base_states, table_tasks
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.tasks import apply
 from spark_jobs.tasks.table_task import ApplyReport
@@ -238,9 +238,9 @@ def test_a_store_that_is_away_is_not_asked_for_every_table(monkeypatch: pytest.M
         asked.append(task.table_id)
         return ApplyReport(task.table_id, ApplyStatus.UNAVAILABLE)
 
-    monkeypatch.setattr(run_batch, "apply", away)
-    monkeypatch.setattr(run_batch, "TablesTogether", lambda *_: SimpleNamespace(resolved=lambda number: None))
+    monkeypatch.setattr(table_tasks, "apply", away)
+    monkeypatch.setattr(table_tasks, "TablesTogether", lambda *_: SimpleNamespace(resolved=lambda number: None))
     tasks = [SimpleNamespace(table_id=name) for name in "abcdef"]
-    reports = run_batch._apply_tasks(None, {}, tasks)  # type: ignore[arg-type]
+    reports = table_tasks._apply_tasks(None, {}, tasks)  # type: ignore[arg-type]
     assert asked == ["a", "b", "c"]
     assert [report.table_id for report in reports] == list("abcdef")

@@ -111,7 +111,7 @@ def test_rows_that_a_parked_table_has_yet_to_take_stay(course: Course) -> None:
 def test_a_replay_keeps_the_files_that_it_names_and_passes_over_what_is_gone(course: Course) -> None:
     expire(course, 1)
     course.lake.seq += 1
-    job = replace(job_of(course), seq=course.lake.seq, earlier=[1, 2, 3, 4], replay=Replay())
+    job = replace(job_of(course), seq=course.lake.seq, earlier=[1, 2, 3, 4], order=Replay())
     result = sync(job, SECRETS, inline, lambda line: None)
     assert {state.state for state in result.states} == {"ok"}
     assert result.changes == {"replayed": 9}

@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 
 from airflow_provider_cdc.core.documents import Maintenance
 from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.delta.sink import open_sink
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 from spark_jobs.tasks.maintain_table import maintain_table
@@ -88,7 +89,11 @@ def test_a_batch_that_meets_maintenance_commits_behind_it(course: Course, monkey
 
     def meet(self: TaskWriter, target: DeltaLocation, action: Action) -> int | None:
         if not met and target.location.endswith("/sick"):
-            met.append(maintain_table(state, Maintenance(DUE.target_file_bytes, keep_hours=24), {}, *lake_of(course)))
+            met.append(
+                maintain_table(
+                    open_sink({}), state, Maintenance(DUE.target_file_bytes, keep_hours=24), *lake_of(course)
+                )
+            )
         return commit(self, target, action)
 
     monkeypatch.setattr(TaskWriter, "commit", meet)
@@ -111,7 +116,7 @@ def test_maintenance_that_meets_a_batch_is_done_again(course: Course, monkeypatc
     monkeypatch.setattr(DeltaLocation, "replace_files", meet)
     state = course.lake.state("shop", "sick")
     assert state is not None
-    report = maintain_table(state, DUE, {}, *lake_of(course))
+    report = maintain_table(open_sink({}), state, DUE, *lake_of(course))
     assert (report.error, report.written) == (None, 1)
     assert course.values("sick") == {1: "500", 2: "220", 3: "230"}
     course.update(600, 2, *TABLES)
@@ -126,16 +131,16 @@ def test_a_checkpoint_is_written_where_the_log_has_grown(course: Course) -> None
         course.sync()
     state = course.lake.state("shop", "sick")
     assert state is not None
-    report = maintain_table(state, DUE, {}, *lake_of(course))
+    report = maintain_table(open_sink({}), state, DUE, *lake_of(course))
     assert report.checkpoint and report.vacuumed > 0
     assert (course.folder / "shop" / "sick" / "_delta_log" / "_last_checkpoint").exists()
     assert course.values("sick")[1] == "1090"
-    assert not maintain_table(state, DUE, {}, *lake_of(course)).checkpoint
+    assert not maintain_table(open_sink({}), state, DUE, *lake_of(course)).checkpoint
 
 
 def test_a_table_that_is_gone_is_reported_and_not_made(course: Course) -> None:
     state = course.lake.state("shop", "sick")
     assert state is not None
     state.location += "-elsewhere"
-    report = maintain_table(state, DUE, {}, *lake_of(course))
+    report = maintain_table(open_sink({}), state, DUE, *lake_of(course))
     assert report.error is not None and report.error["code"].startswith("sink.")

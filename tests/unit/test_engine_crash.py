@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.batch.runner import _Run
+from airflow_provider_cdc.batch.planned_batch import PlannedBatch
 from airflow_provider_cdc.core.documents import Result
 from airflow_provider_cdc.core.errors import Terminal, Transient, UnavailableError
 from airflow_provider_cdc.core.ledger import SYNC, Ledger
@@ -44,7 +44,7 @@ def crash(folder: Path, said: str) -> UnavailableError:
 def judged(ledger: Ledger, error: UnavailableError) -> Any:
     with ledger.lease("shop", "test", 60) as lease:
         batch = ledger.open("shop") or ledger.plan(lease, {}, {"t": {0: 5}}, None, SYNC)
-        run = _Run.__new__(_Run)
+        run = PlannedBatch.__new__(PlannedBatch)
         run._ledger, run._lease, run._batch = ledger, lease, batch
         return run._judged(error)
 

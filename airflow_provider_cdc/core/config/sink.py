@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_cdc.core.config.checks import Checks, names_secret
+from airflow_provider_cdc.core.config.sink_kinds import SINKS
 from airflow_provider_cdc.core.lake.roots import canonical_root
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
@@ -21,7 +22,7 @@ class DeltaSink:
     :param root: absolute local path, or ``file://``, ``s3://``, ``s3a://``; kept in its canonical spelling.
     :param storage_connection: Airflow connection of type ``aws`` with the object store's address and secrets.
     :param storage_options: further options of the store; no secrets.
-    :param type: kind of the sink.
+    :param type: kind of the tables (``sink_kinds.SINKS``).
     """
 
     root: str
@@ -34,7 +35,7 @@ class DeltaSink:
         if checks.text("root", self.root):
             self._check_root(checks)
         checks.connection("storage_connection", self.storage_connection, optional=True)
-        checks.choice("type", self.type, ("delta",))
+        checks.choice("type", self.type, tuple(SINKS))
         checks.options("storage_options", self.storage_options, home="the connection named by sink.storage_connection")
         checks.raise_any()
         object.__setattr__(self, "root", canonical_root(self.root))

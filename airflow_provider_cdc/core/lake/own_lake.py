@@ -3,14 +3,30 @@
 
 from __future__ import annotations
 
-from airflow_provider_cdc.core.documents import LakeIdentity
+from dataclasses import dataclass
+
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.lake.roots import is_same_root
+from airflow_provider_cdc.core.plain_data import Document
 
 _HINT = (
     "to go on in this lake: airflow-cdc adopt PIPELINE.yaml; to leave it alone: correct sink.root, or give the "
     "pipeline another name and an empty root. Nothing was written"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class LakeIdentity(Document):
+    """State which lake a pipeline has: made with its first batch, kept in the lake and in the ledger.
+
+    :param root: at which it was made or adopted, in the canonical spelling.
+    :param resolved: the same without symlinks, as the machine saw it.
+    """
+
+    id: str
+    pipeline: str
+    root: str
+    resolved: str
 
 
 def demand_same_lake(there: LakeIdentity, known: LakeIdentity | None, root: str, pipeline: str) -> None:

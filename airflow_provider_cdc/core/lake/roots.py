@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _S3 = frozenset(("s3", "s3a"))  # one store: the names of Hadoop's clients for it
@@ -57,20 +55,4 @@ def is_same_root(one: str, other: str) -> bool:
 
 def located(root: str, path: str) -> str:
     """Return where a place lies that a state names, below a root; empty for no place."""
-    return f"{canonical_root(root)}/{place_of(path)}" if path else ""
-
-
-def place_of(location: str) -> str:
-    """Return the place below the root that a state names; states of earlier releases have the whole location."""
-    if location.count("/") <= 1:
-        return location
-    parts = location.split("/")
-    copied = len(parts) >= 5 and parts[-5] == "_cdc" and parts[-3] == "provided"  # files that an operator provided
-    return "/".join(parts[-5:] if copied else parts[-2:])
-
-
-def named_roots(documents: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the roots that documents of table states name: those of earlier releases have whole locations."""
-    locations = [document.get("location") or "" for document in documents]
-    roots = {location.removesuffix(place_of(location)).rstrip("/") for location in locations}
-    return sorted(roots - {""})
+    return f"{canonical_root(root)}/{path}" if path else ""

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from airflow_provider_cdc.core.model.schema import TableName
+from airflow_provider_cdc.core.plain_data import Document
 
 ON_ADD_COLUMN, ON_CONVERT_COLUMN = "on_add_column", "on_convert_column"
 ON_CREATE_TABLE, ON_DROP_COLUMN = "on_create_table", "on_drop_column"
@@ -44,7 +45,7 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class AskedChange:
+class AskedChange(Document):
     """A schema change of one table that waits for a decision, or the decision about it.
 
     :param position: its position in the source's log.
@@ -80,15 +81,6 @@ class AskedChange:
     def key(self) -> tuple[str, str, str, str]:
         """Identify the change: a statement may concern several tables, and of one table several policies."""
         return self.position, self.database, self.table, self.policy
-
-    def document(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @staticmethod
-    def from_document(data: Mapping[str, Any]) -> AskedChange:
-        """Rebuild from :meth:`document`."""
-        return AskedChange(**{**data, "answer": Answer(data["answer"])})
 
 
 def newest_answers(documents: Iterable[Mapping[str, Any]]) -> list[AskedChange]:

@@ -308,7 +308,7 @@ class TableTimeline:
         """Return plain JSON data."""
         return {
             "table_id": self.table_id,
-            "epochs": [version.document() for version in self.versions],
+            "versions": [version.document() for version in self.versions],
             "fills": [[column, fill.kind, fill.text] for column, fill in self.fills.items()],
             "clears": self.clears,
             "names": [[position, list(name) if name else None] for position, name in self.names],
@@ -328,7 +328,7 @@ class TableTimeline:
         """Rebuild from :meth:`document`."""
         return TableTimeline(
             data["table_id"],
-            [SchemaVersion.from_document(item) for item in data["epochs"]],
+            [SchemaVersion.from_document(item) for item in data["versions"]],
             {column: Default(kind, text) for column, kind, text in data["fills"]},
             list(data["clears"]),
             [(position, TableName(*name) if name else None) for position, name in data["names"]],

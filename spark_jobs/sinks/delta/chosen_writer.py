@@ -9,11 +9,11 @@ from dataclasses import replace
 import pyarrow as pa
 
 from spark_jobs.sinks.commits import Choice
-from spark_jobs.sinks.contract import Action, RowFiles, Writer
+from spark_jobs.sinks.contract import Action, RowFiles, Writer, WriterRule
 from spark_jobs.sinks.delta.spark_writer import StageWriter
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TableFiles, TaskWriter
-from spark_jobs.sinks.delta.writer_choice import WriterRule
+from spark_jobs.sinks.delta.writer_choice import WriterChoice
 
 
 class ChosenWriter:
@@ -26,21 +26,25 @@ class ChosenWriter:
     """
 
     def __init__(self, rule: WriterRule, stage: StageWriter) -> None:
-        self._rule, self._task, self._stage = rule, TaskWriter(), stage
-        self._before: Writer = self._task  # until it is chosen
+        self._choice, self._task, self._stage = WriterChoice(rule), TaskWriter(), stage
+        self._before: Writer[DeltaLocation] = self._task  # until it is chosen
         if rule.settled is not None and rule.settled.writer == "spark":
             self._before = stage
         self.choice: Choice | None = None
 
     def commit(self, target: DeltaLocation, action: Action) -> int | None:
         """Choose the writer and carry out one action; return the version, None where Spark is to commit."""
-        self.choice = self._rule.choose(target, action)
+        self.choice = self._choice.choose(target, action)
         if self.choice is None:
             action = _written(target, action)
-            self.choice = self._rule.choose_by_keys(target, _keys(target, action))
+            self.choice = self._choice.choose_by_keys(target, _keys(target, action))
         action.commit.facts["writer"] = self.choice.document()
-        writer: Writer = self._stage if self.choice.writer == "spark" else self._task
+        writer: Writer[DeltaLocation] = self._stage if self.choice.writer == "spark" else self._task
         return writer.commit(target, action)
+
+    def may_need_spark(self, target: DeltaLocation) -> bool:
+        """Return whether a merge into the table may be one for the Spark writer."""
+        return self._choice.may_choose_spark(target)
 
     def takes_parts(self, target: DeltaLocation, schema: pa.Schema) -> bool:
         """Return whether several tasks can write an action's rows."""

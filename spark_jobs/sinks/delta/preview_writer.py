@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from spark_jobs.sinks.commits import Choice
-from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.contract import Action, WriterRule
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
-from spark_jobs.sinks.delta.writer_choice import WriterRule
+from spark_jobs.sinks.delta.writer_choice import WriterChoice
 
 
 class PreviewWriter:
@@ -23,9 +23,13 @@ class PreviewWriter:
     """
 
     def __init__(self, rule: WriterRule) -> None:
-        self._rule = rule
+        self._choice = WriterChoice(rule)
         self.choice: Choice | None = None
         self.files = self.file_bytes = 0
+
+    def may_need_spark(self, target: DeltaLocation) -> bool:
+        """Return whether a merge into the table may be one for the Spark writer."""
+        return self._choice.may_choose_spark(target)
 
     def takes_parts(self, target: DeltaLocation, schema: pa.Schema) -> bool:
         """Return that a preview looks at each table in one task."""
@@ -44,7 +48,7 @@ class PreviewWriter:
 
     def commit(self, target: DeltaLocation, action: Action) -> int | None:
         """Type the rows of an action, count the files and choose; return the version that the table has."""
-        self.choice = self._rule.choose(target, action)
+        self.choice = self._choice.choose(target, action)
         keys = [piece.select(action.key) for piece in action.pieces()]
         if action.verb == "subtract":
             assert action.deletes is not None
@@ -57,6 +61,6 @@ class PreviewWriter:
                 assert action.deletes is not None
                 merged = pa.concat_tables([action.deletes.select(action.key), *keys])
                 sizes = [file.size for file in target.files_holding(merged)]
-                self.choice = self.choice or self._rule.choose_by_keys(target, merged)
+                self.choice = self.choice or self._choice.choose_by_keys(target, merged)
             self.files, self.file_bytes = len(sizes), sum(sizes)
         return target.version

@@ -45,6 +45,18 @@ def s3a_settings(options: Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
+def session_settings(options: Mapping[str, str], *, on_s3: bool) -> dict[str, str]:
+    """Return Spark's properties for sessions that read and write Delta tables.
+
+    :param options: storage options in delta-rs' names.
+    """
+    return {
+        **(s3a_settings(options) if on_s3 else {}),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    }
+
+
 def demand_libraries(job: JobDocument, context: SparkContext) -> None:
     """Refuse a batch that Spark may have to write, if it lacks a library for that.
 

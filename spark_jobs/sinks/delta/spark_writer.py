@@ -17,9 +17,8 @@ import pyarrow.parquet as pq
 
 from airflow_provider_cdc.core.errors import CdcError, UnavailableError
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.commits import Commit
+from spark_jobs.sinks.commits import Choice, Commit, Owner
 from spark_jobs.sinks.contract import Action, WrittenRows
-from spark_jobs.sinks.delta.ownership import Owner
 from spark_jobs.sinks.delta.sink_errors import spark_error
 
 if TYPE_CHECKING:
@@ -93,11 +92,14 @@ def _has_range(kind: pa.DataType) -> bool:
 class StageWriter:
     """The half that runs in a task: writes rows and what to do with them into a folder."""
 
+    choice: Choice | None = None
+
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage, self._folder = storage, folder
 
     def commit(self, target: DeltaLocation, action: Action) -> int | None:
         """Leave the action for :class:`SparkWriter`; its document appears last, so a half staged table is none."""
+        target.demand_ours(action.commit)
         if action.verb in ("append", "merge"):
             target.demand_types(action.rows.schema)
         ranges = KeyRanges(action.key)
@@ -124,6 +126,10 @@ class StageWriter:
         }
         self._storage.write_json(f"{self._folder}/{ACTION}", document)
         return None
+
+    def may_need_spark(self, target: DeltaLocation) -> bool:
+        """Return that each merge is Spark's."""
+        return True
 
     def adds_columns(self, target: DeltaLocation, schema: pa.Schema, *, merges: bool) -> bool:
         """Return that each change of columns is an overwrite."""

@@ -30,13 +30,12 @@ from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, Unava
 from airflow_provider_cdc.core.faults import may_be_caught
 from airflow_provider_cdc.core.json_documents import json_bytes
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.commits import Commit
+from spark_jobs.sinks.commits import Commit, Owner
 from spark_jobs.sinks.delta.column_types import demand_types
 from spark_jobs.sinks.delta.data_files import DataFiles
 from spark_jobs.sinks.delta.file_statistics import bounded_columns
 from spark_jobs.sinks.delta.key_merge import KeyMerge
 from spark_jobs.sinks.delta.own_commits import checkpoint_is_due, first_commit, has_local_times, later_commit
-from spark_jobs.sinks.delta.ownership import Owner, demand_ours
 from spark_jobs.sinks.delta.row_removal import RowRemoval
 from spark_jobs.sinks.delta.sink_errors import Cause, cause_of, conflict, reading_error, refused, writing_error
 from spark_jobs.sinks.delta.stored_files import (
@@ -51,6 +50,7 @@ from spark_jobs.sinks.delta.stored_files import (
     opened,
     read_columns,
 )
+from spark_jobs.sinks.ownership import demand_ours
 
 # commits that leave a table's rows as they are
 _MAINTENANCE = frozenset(
@@ -130,6 +130,11 @@ class DeltaLocation:
         return None if self._table is None else self._table.version()
 
     @property
+    def schema(self) -> pa.Schema:
+        """The table's columns."""
+        return pa.schema(self.table.schema().to_arrow())
+
+    @property
     def table(self) -> DeltaTable:
         """The opened table."""
         if self._table is None:
@@ -168,10 +173,6 @@ class DeltaLocation:
     def at_version(self, version: int) -> DeltaLocation:
         """Open another version of the table."""
         return DeltaLocation(self.location, self._options, version)
-
-    def is_ours(self, prefix: str) -> bool:
-        """Return whether the newest commit that may have changed rows is of a pipeline (``cdc/<pipeline>/``)."""
-        return Owner(prefix).owns(self)
 
     def newest_app(self, *, of_anybody: bool = True) -> str | None:
         """Return the application of the newest commit that may have changed rows.
@@ -254,7 +255,7 @@ class DeltaLocation:
     def rows(self, keys: pa.Table | None = None) -> pa.Table:
         """Return all rows, columns in the table's order; with keys only those that may have one of them."""
         table = self.table
-        schema = pa.schema(table.schema().to_arrow())
+        schema = self.schema
         with self._reading():
             if keys is not None and self.takes_files:
                 return pa.concat_tables([schema.empty_table(), *self._rows_with(keys, schema)])
@@ -272,7 +273,7 @@ class DeltaLocation:
         :param first: column in whose order the files are read.
         """
         table = self.table
-        schema = pa.schema(table.schema().to_arrow())
+        schema = self.schema
         with self._reading():
             if not self.takes_files:
                 for batch in QueryBuilder().register("t", table).execute("SELECT * FROM t"):
@@ -320,13 +321,13 @@ class DeltaLocation:
         if deletes.num_rows:
             merger = merger.when_matched_delete(f"s.{quoted(flag)}")
         merger = merger.when_matched_update(every).when_not_matched_insert(every, predicate=f"NOT s.{quoted(flag)}")
-        self._demand_ours(commit)
+        self.demand_ours(commit)
         self._guarded(merger.execute)
 
     def write(self, rows: pa.Table, mode: str, commit: Commit) -> None:
         """Add or replace all rows of a table that delta-rs has to write; an overwrite may change the columns."""
         demand_names(rows.column_names, self.location)
-        self._demand_ours(commit)
+        self.demand_ours(commit)
         if mode == "append":
             self.demand_types(rows.schema)
         self._guarded(
@@ -391,7 +392,7 @@ class DeltaLocation:
             return
         if mode == "error":
             raise conflict(self.location)
-        self._demand_ours(commit)
+        self.demand_ours(commit)
         if mode != "overwrite":
             self.demand_types(schema)
         if (self._properties.get("delta.appendOnly") or "").lower() == "true" and (removed or mode == "overwrite"):
@@ -470,7 +471,7 @@ class DeltaLocation:
 
     def written_as_one(self, stored: Sequence[StoredFile], file_bytes: int) -> list[AddAction]:
         """Write the rows of files as one, or more where they are larger than a size; for :meth:`replace_files`."""
-        schema = pa.schema(self.table.schema().to_arrow())
+        schema = self.schema
         files = self.new_files(schema, file_bytes)
         try:
             for each in stored:
@@ -490,7 +491,7 @@ class DeltaLocation:
         """
         if sum(size < small * file_bytes for size in self.actions.column("size_bytes").to_pylist()) <= 1:
             return 0, 0
-        as_it_should = _as_delta_rs_should(pa.schema(self.table.schema().to_arrow()))
+        as_it_should = _as_delta_rs_should(self.schema)
         with self.writing():
             metrics = self.table.optimize.compact(target_size=file_bytes, writer_properties=as_it_should)
         return metrics["numFilesRemoved"], metrics["numFilesAdded"]
@@ -534,7 +535,7 @@ class DeltaLocation:
                 raise
             raise reading_error(error, self.location, self.version) from error
 
-    def _demand_ours(self, commit: Commit) -> None:
+    def demand_ours(self, commit: Commit) -> None:
         """Refuse to commit for a pipeline to a table of somebody else."""
         if self.exists and not self.is_checked and commit.app.startswith("cdc/"):
             demand_ours(self, Owner.of(commit.app))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 from deltalake.transaction import RemoveAction
 
+from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.contract import Action, WrittenRows
 from spark_jobs.sinks.delta.data_files import DataFiles
 from spark_jobs.sinks.delta.table import DeltaLocation
@@ -18,6 +19,8 @@ class TaskWriter:
 
     Tables with features of Delta that ask for more than files are written by delta-rs.
     """
+
+    choice: Choice | None = None
 
     def commit(self, target: DeltaLocation, action: Action) -> int | None:
         """Carry out one action in one commit; return the version it made."""
@@ -31,6 +34,10 @@ class TaskWriter:
             version = before + 1 if len(action.rows) else min(before + 1, target.newest_version())
         target.write_due_checkpoint(version)
         return version
+
+    def may_need_spark(self, target: DeltaLocation) -> bool:
+        """Return that each merge is this writer's."""
+        return False
 
     def takes_parts(self, target: DeltaLocation, schema: pa.Schema) -> bool:
         """Return whether the files of several tasks can be added."""

@@ -3,48 +3,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 
 from spark_jobs.sinks.commits import Choice
-from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.contract import Action, WriterRule
 from spark_jobs.sinks.delta.stored_files import files_with
 from spark_jobs.sinks.delta.table import DeltaLocation
 
 _HELD = 4  # times of what delta-rs' merge reads: 3.4 GB for a table of 1.1 GB (design/performance)
 
 
-@dataclass(frozen=True, slots=True)
-class WriterRule:
-    """Choose the writers of one table.
+class WriterChoice:
+    """Choose the writer of each commit of one table."""
 
-    :param settled: choice for all commits, None where it depends on what a merge touches.
-    :param limit: bytes of files up to which a merge is the task writer's.
-    :param memory: bytes that a task has.
-    :param obstacle: why Spark cannot write in this batch, empty where it can.
-    """
-
-    settled: Choice | None
-    limit: int
-    memory: int
-    obstacle: str = ""
+    def __init__(self, rule: WriterRule) -> None:
+        self._rule = rule
 
     def may_choose_spark(self, target: DeltaLocation) -> bool:
         """Return whether a merge into the table may touch more than the limit."""
-        return self.settled is None and target.exists and target.file_bytes > self._limit(target)
+        return self._rule.settled is None and target.exists and target.file_bytes > self._limit(target)
 
     def choose(self, target: DeltaLocation, action: Action) -> Choice | None:
         """Return the choice for an action, None where it depends on the keys."""
-        if self.settled is not None:
-            return self.settled
+        if self._rule.settled is not None:
+            return self._rule.settled
         if action.verb != "merge":
             return Choice("task", "only a merge can be Spark's")
         has, known = f"the table has {_files(target.actions.num_rows, target.file_bytes)}", self._said(target)
         if not self.may_choose_spark(target):
             return Choice("task", f"{has}; {known}")
-        if self.obstacle:
-            return Choice("task", f"{has}; {known}, but {self.obstacle}")
+        if self._rule.obstacle:
+            return Choice("task", f"{has}; {known}, but {self._rule.obstacle}")
         if target.lacks_columns(action.rows.schema):
             return Choice("task", "a merge that adds columns is the task's")
         if not target.takes_files:
@@ -56,16 +45,16 @@ class WriterRule:
         touched = files_with(target.actions, keys)
         size = sum(file.size for file in touched)
         what = f"the merge touches {len(touched)} of {_files(target.actions.num_rows, size)}; {self._said(target)}"
-        return Choice("spark" if size > self.limit else "task", what)
+        return Choice("spark" if size > self._rule.limit else "task", what)
 
     def _limit(self, target: DeltaLocation) -> int:
         """Return the bytes that the task writer merges: all that delta-rs reads, it holds."""
-        return self.limit if target.takes_files else min(self.limit, self.memory // _HELD)
+        return self._rule.limit if target.takes_files else min(self._rule.limit, self._rule.memory // _HELD)
 
     def _said(self, target: DeltaLocation) -> str:
-        if self._limit(target) < self.limit:
-            return f"delta-rs has to merge all of it, and a task has {size_text(self.memory)} of memory"
-        return f"policy.spark_writer_bytes is {size_text(self.limit)}"
+        if self._limit(target) < self._rule.limit:
+            return f"delta-rs has to merge all of it, and a task has {size_text(self._rule.memory)} of memory"
+        return f"policy.spark_writer_bytes is {size_text(self._rule.limit)}"
 
 
 def _files(count: int, size: int) -> str:

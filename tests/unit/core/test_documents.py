@@ -6,10 +6,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from airflow_provider_cdc.core.documents import TableState
-from airflow_provider_cdc.core.errors import CASCADED, CASCADED_ABOVE, CdcError, Transient, UnavailableError
+from airflow_provider_cdc.core.errors import CASCADED_ABOVE, CdcError, Transient, UnavailableError
 from airflow_provider_cdc.core.model.status import TableStatus
 from spark_jobs.driver.parent_tables import rows_changed, waits_above
 
@@ -29,18 +27,6 @@ def test_a_table_state_is_the_same_after_its_document() -> None:
 def test_the_status_of_a_document_is_its_plain_value() -> None:
     state = TableState("t", "shop", "t", "shop/t", state=TableStatus.DROPPED)
     assert '"state": "dropped"' in json.dumps(state.document())
-
-
-@pytest.mark.parametrize(
-    ("reason", "code"),
-    [
-        ("needs rebuild: [apply.cascaded] a foreign key to shop.p removed or changed rows", CASCADED),
-        ("needs rebuild: [apply.cascaded_above] a foreign key changed rows of shop.p", CASCADED_ABOVE),
-        ("needs rebuild: AUTO_INCREMENT fills a column", ""),
-    ],
-)
-def test_a_state_of_an_earlier_version_gets_the_code_that_only_its_reason_had(reason: str, code: str) -> None:
-    assert TableState.from_document({**OLD, "reason": reason}).code == code
 
 
 def test_what_a_table_is_parked_for_is_decided_by_its_code_not_by_its_words() -> None:

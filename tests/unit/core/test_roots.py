@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_cdc.core.config import DeltaSink
-from airflow_provider_cdc.core.documents import TableState
-from airflow_provider_cdc.core.lake.roots import canonical_root, is_same_root, located, named_roots, place_of
+from airflow_provider_cdc.core.lake.roots import canonical_root, is_same_root
 
 
 @pytest.mark.parametrize(
@@ -49,28 +48,3 @@ def test_a_symlink_and_dots_are_the_same_place_and_a_copy_is_not(tmp_path: Path)
         assert is_same_root(f"{tmp_path}/{other}", lake)
     assert not is_same_root(lake, str(tmp_path / "copy"))
     assert not is_same_root(lake, "s3://bucket/lake")
-
-
-@pytest.mark.parametrize(
-    ("location", "below"),
-    [
-        ("", ""),
-        ("shop/t", "shop/t"),
-        ("/data/lake/shop/t", "shop/t"),
-        ("file:///data/lake/shop/t", "shop/t"),
-        ("s3a://bucket/shop/t", "shop/t"),
-        ("_cdc/p/provided/1-ab/0f", "_cdc/p/provided/1-ab/0f"),
-        ("/data/lake/_cdc/p/provided/1-ab/0f", "_cdc/p/provided/1-ab/0f"),
-    ],
-)
-def test_states_of_earlier_releases_name_the_same_places(location: str, below: str) -> None:
-    assert place_of(location) == below
-    copy = {"table_id": "1", "database": "shop", "table": "t", "location": location, "provided": {"path": "x"}}
-    state = TableState.from_document({**copy, "provided": copy})
-    assert state.location == (state.provided or {})["location"] == below
-    assert located("s3a://b/lake/", location) == (f"s3://b/lake/{below}" if below else "")
-
-
-def test_the_roots_that_states_of_earlier_releases_name() -> None:
-    states = [{"location": text} for text in ("", "shop/t", "/data/lake/shop/t", "s3a://b/l/shop/t", "/data/lake/a/b")]
-    assert named_roots(states) == ["/data/lake", "s3a://b/l"]

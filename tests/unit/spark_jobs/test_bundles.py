@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_jobs.driver.run_batch import _bundles
+from spark_jobs.driver.table_tasks import _bundles
 from spark_jobs.lake.manifest import RowGroup
 from spark_jobs.tasks.table_task import ApplyTask, Span
 from spark_jobs.workers.task_transport import sent

@@ -15,10 +15,11 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.commits import Commit
+from spark_jobs.sinks.commits import Commit, Owner
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
+from spark_jobs.sinks.ownership import owns
 
 COMMIT = Commit("cdc/shop/orders/0", 7, {"app": "cdc/shop/orders/0", "note": 'é "quoted" \n'})
 TABLES = {
@@ -64,7 +65,7 @@ def test_the_commit_states_the_batch_and_its_facts(tmp_path: Path) -> None:
     location = DeltaLocation(str(tmp_path / "t"), {})
     assert location.applied(COMMIT.app) == 7
     assert location.facts(COMMIT.app) == COMMIT.facts
-    assert location.is_ours("cdc/shop/")
+    assert owns(Owner("cdc/shop/"), location)
 
 
 def test_delta_rs_commits_behind_it(tmp_path: Path) -> None:

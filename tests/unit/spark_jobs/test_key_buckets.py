@@ -62,7 +62,7 @@ def test_equal_rows_of_a_table_without_key_are_counted_over_all_parts(
     lines = [result.tables[0] for result in results]
     assert [(line.action, line.upserts, line.deletes) for line in lines] == [("create", 3, 1), ("subtract", 3, 3)]
     assert rows(tmp_path) == [one, two]
-    assert [state.debts_seq for result in results for state in result.states] == [None, None]
+    assert [state.pending_seq for result in results for state in result.states] == [None, None]
     assert not staged(tmp_path)
 
 

@@ -17,7 +17,7 @@ from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
-from tests.spark.test_writers import in_pieces, rows
+from tests.sinks.actions import in_pieces, rows
 from tests.unit.spark_jobs import large_records
 from tests.unit.spark_jobs.large_records import RECORDS, SIZE, text
 

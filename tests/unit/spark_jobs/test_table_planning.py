@@ -13,7 +13,8 @@ from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import DataError, SinkError, UnavailableError
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
-from spark_jobs.driver.table_planning import ApplyPlan, ApplyPlanner
+from spark_jobs.driver.apply_plan import ApplyPlan
+from spark_jobs.driver.table_planning import ApplyPlanner
 from spark_jobs.lake.manifest import Manifest, RowGroup, Unreadable
 from spark_jobs.lake.storage import Storage
 from spark_jobs.tasks.table_task import ApplyTask

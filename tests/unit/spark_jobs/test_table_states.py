@@ -13,8 +13,8 @@ from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.model.status import ApplyStatus, TableStatus
+from spark_jobs.driver.apply_plan import ApplyPlan, Unowned, is_waiting_name, unowned_id
 from spark_jobs.driver.schema_changes import due
-from spark_jobs.driver.table_planning import ApplyPlan, Unowned, is_waiting_name, unowned_id
 from spark_jobs.driver.table_states import state_after, still_parked, unowned
 from spark_jobs.driver.unsettled import may_go_on, set_aside, waiting
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask

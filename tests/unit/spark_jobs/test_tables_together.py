@@ -33,7 +33,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         return resolve(self, *arguments, **named)
 
     monkeypatch.setattr(apply.TableApply, "_resolve", noted)
-    monkeypatch.setattr("spark_jobs.driver.run_batch._bundles", lambda tasks, _: [list(tasks)])
+    monkeypatch.setattr("spark_jobs.driver.table_tasks._bundles", lambda tasks, _: [list(tasks)])
     yield seen
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Put small files of a table together, those of neighbouring keys into one."""
+"""Maintain one table: put small files together, remove files that nobody needs, write a checkpoint of its log."""
 
 from __future__ import annotations
 
@@ -7,10 +7,43 @@ from collections.abc import Iterator, Sequence
 
 from deltalake.transaction import AddAction
 
+from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
+from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.stored_files import StoredFile
 from spark_jobs.sinks.delta.table import DeltaLocation
 
 _SMALL = 0.75  # of the target size: a file that is nearly as large as it should be is left as it is
+_CHECKPOINT_AFTER = 10  # versions
+
+
+def maintain(
+    target: DeltaLocation, storage: Storage, report: TableMaintenance, maintenance: Maintenance, first: str | None
+) -> None:
+    """Do what is due; doing it again does nothing (``Sink.maintain``).
+
+    :param storage: the table's folder.
+    """
+    gone, written = compact(target, maintenance.target_file_bytes, first)
+    report.compacted += gone
+    report.written += written
+    target.newest_version()
+    table = target.table
+    with target.writing():
+        old = table.vacuum(maintenance.keep_hours, dry_run=True, enforce_retention_duration=False)
+        if old:
+            removed = table.vacuum(maintenance.keep_hours, dry_run=False, enforce_retention_duration=False)
+            report.vacuumed += len(removed)
+    _write_checkpoint(target, storage, report)
+
+
+def _write_checkpoint(target: DeltaLocation, storage: Storage, report: TableMaintenance) -> None:
+    """Write a checkpoint where the log has grown since the last one: readers need not read each commit then."""
+    last = storage.read_unfinished("_delta_log/_last_checkpoint") or {"version": -1}
+    report.version = target.newest_version()
+    if report.version - int(last["version"]) >= _CHECKPOINT_AFTER:
+        with target.writing():
+            target.table.create_checkpoint()
+        report.checkpoint = True
 
 
 def compact(target: DeltaLocation, file_bytes: int, first: str | None) -> tuple[int, int]:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find the reader of a pipeline's sink. A new kind of table is a module with ``reader`` and a line here."""
+"""Open the stored tables of a pipeline."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from airflow_provider_cdc.core.config.sink_kinds import SINKS
 from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.sinks.contract import UnreadableTableError
 
@@ -18,21 +19,6 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.core.config import CdcPipeline
     from airflow_provider_cdc.core.documents import TableState
     from airflow_provider_cdc.sinks.contract import StoredTable, TableReader
-
-
-class Kind(NamedTuple):
-    """A kind of table.
-
-    :param reader: module that reads it.
-    :param library: package that has to be installed, also where tasks run.
-    """
-
-    reader: str
-    library: str
-
-
-KINDS: Mapping[str, Kind] = {"delta": Kind("airflow_provider_cdc.sinks.delta", "deltalake")}
-"""Kinds of tables by ``sink.type``."""
 
 
 class PipelineTables:
@@ -53,7 +39,7 @@ class PipelineTables:
     @property
     def reader(self) -> TableReader:
         """Return what opens the tables."""
-        reader: TableReader = importlib.import_module(KINDS[self._sink.type].reader).reader()
+        reader: TableReader = importlib.import_module(SINKS[self._sink.type].reader).reader()
         return reader
 
     def location(self, state: TableState) -> str:

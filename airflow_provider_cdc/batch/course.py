@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Take a request through its batches: lease, plan, engine, ledger, until the request has its result."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from airflow_provider_cdc.batch.attempts import recorded
+from airflow_provider_cdc.batch.planned_batch import PlannedBatch, Say, this_process
+from airflow_provider_cdc.batch.recovery import take_over
+from airflow_provider_cdc.batch.result import BatchResult
+from airflow_provider_cdc.batch.source_log import held, open_log
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.documents import Result
+from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger, Owner
+from airflow_provider_cdc.core.model.status import ResultStatus
+from airflow_provider_cdc.engine import Stopper
+from airflow_provider_cdc.hooks.connections import ledger_url
+
+
+@dataclass(slots=True)
+class Course:
+    """Hold what a request works with while it has the pipeline's lease.
+
+    :param log: the source's log (``batch.source_log``).
+    :param started: when the request came, by the monotonic clock.
+    :param left_over: batch that an earlier request left unfinished, as the present turn found it.
+    """
+
+    pipeline: CdcPipeline
+    ledger: Ledger
+    lease: Lease
+    log: Any
+    say: Say
+    started: float
+    left_over: Batch | None = None
+
+    def seconds(self) -> float:
+        """Return how long the request has taken so far."""
+        return time.monotonic() - self.started
+
+    def finishes(self, batch: Batch) -> bool:
+        """Return whether a batch is the one that an earlier request left unfinished."""
+        return self.left_over is not None and batch.seq == self.left_over.seq
+
+
+class Request(Protocol):
+    """Decide which batch comes next, and when a request has its result."""
+
+    def next_batch(self, course: Course) -> Batch | BatchResult:
+        """Return the batch that is to be carried out now, or the result if there is none."""
+        ...
+
+    def prepare(self, run: PlannedBatch, course: Course, batch: Batch) -> None:
+        """Add to a batch what the request asks for, before its engine starts."""
+        ...
+
+    def result(self, course: Course, batch: Batch, outcome: Result, result: BatchResult) -> BatchResult | None:
+        """Return the result of the request, None where another batch has to follow.
+
+        :param outcome: as the engine returned it; ``result`` as it was published.
+        """
+        ...
+
+
+@recorded
+def carry_out(
+    pipeline: CdcPipeline,
+    request: Request,
+    *,
+    say: Say = print,
+    kill: Stopper | None = None,
+    owner: Owner | None = None,
+) -> BatchResult:
+    """Carry out batch after batch until a request has its result.
+
+    :param say: takes one line of progress.
+    :param kill: stops it from outside.
+    :param owner: who requests it, shown to others while the pipeline is leased; a later try of an Airflow task takes
+        over the lease of its dead one.
+    :raises BusyError: another holder has the pipeline's lease; names it.
+    :raises CdcError: with a hint; nothing was committed.
+    """
+    from airflow_provider_cdc.batch.planner import made_again
+
+    stopper, started = kill or Stopper(), time.monotonic()
+    ledger = Ledger(ledger_url(pipeline.ledger))
+    with ledger.lease(pipeline.name, owner or this_process(), pipeline.policy.lease_seconds) as lease:
+        log = open_log(pipeline, right=held(lease, stopper.check))
+        course = Course(pipeline, ledger, lease, log, say, started)
+        while True:
+            stopper.check()
+            course.left_over = ledger.open(pipeline.name)
+            batch = request.next_batch(course)
+            if isinstance(batch, BatchResult):
+                return batch
+            run = PlannedBatch(pipeline, ledger, lease, batch, log.client_config(), say, stopper)
+            if course.finishes(batch):
+                run.documents.recreated = made_again(log, batch, pipeline.source.heartbeat_topic)
+            request.prepare(run, course, batch)
+            outcome = run.carry_out()
+            if outcome.status == ResultStatus.BEHIND:
+                say(take_over(ledger, lease, outcome.lake_batches))
+                continue
+            result = request.result(course, batch, outcome, run.publish(outcome, course.seconds()))
+            if result is not None:
+                return result

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Take one planned batch through its engine, and record its result."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from airflow_provider_cdc.batch.job import JobMaker
+from airflow_provider_cdc.batch.result import BatchResult, published, schema_change_id, table_states
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.documents import JobDocument, Result
+from airflow_provider_cdc.core.errors import NEW_GENERATION, CdcError, DataError, SinkError, UnavailableError
+from airflow_provider_cdc.core.lake.own_lake import LakeIdentity, demand_same_lake
+from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger
+from airflow_provider_cdc.engine import EngineTask, Stopper
+
+Say = Callable[[str], None]
+
+
+def this_process() -> str:
+    """Return a name of this process, shown to others while the pipeline is leased."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"airflow-cdc of {user} on {socket.gethostname()}, process {os.getpid()}"
+
+
+class PlannedBatch:
+    """One planned batch on its way through an engine.
+
+    :ivar documents: makes its job document.
+    :ivar on_application: takes the id of its Spark application.
+    """
+
+    def __init__(
+        self,
+        pipeline: CdcPipeline,
+        ledger: Ledger,
+        lease: Lease,
+        batch: Batch,
+        kafka: dict[str, str],
+        say: Say,
+        stopper: Stopper,
+    ) -> None:
+        self._pipeline, self._ledger, self._lease, self._batch = pipeline, ledger, lease, batch
+        self._say, self._stopper = say, stopper
+        self._states = table_states(ledger, pipeline.name)
+        self.on_application: Callable[[str], None] = lambda application_id: None
+        self.documents = JobMaker(pipeline, ledger, batch, kafka, self._states)
+
+    def carry_out(self) -> Result:
+        """Run the batch's engine and return its result.
+
+        :raises CdcError: the engine ended without a result.
+        """
+        batch = self._batch
+        self._say(f"batch {batch.seq} of {batch.pipeline}: up to {batch.records} records")
+        for loss in batch.lost:
+            end = "an unknown offset" if loss["end"] is None else loss["end"]
+            self._say(f"lost: {loss['topic']}/{loss['partition']} from {loss['start']} up to {end}")
+        self._ledger.started(self._lease, batch.seq, self.documents.engine)
+        with self._folder() as folder, tempfile.TemporaryDirectory(prefix="airflow-cdc-") as scratch:
+            job, secrets = self.documents.make()
+            try:
+                return self._engine(job, secrets, folder, Path(scratch))
+            except UnavailableError as error:
+                raise self._judged(error) from None
+
+    def publish(self, result: Result, seconds: float) -> BatchResult:
+        """Record the engine's result in the ledger and return the small one.
+
+        :param seconds: duration of the whole request so far.
+        """
+        small = published(self._pipeline.name, result, self._states, round(seconds, 3), self._batch)
+        if result.error is None:
+            states = {state.table_id: state.document() for state in result.states}
+            changes = [{**change, "id": schema_change_id(change)} for change in result.new_schema_changes]
+            lake = None if result.lake is None else result.lake.document()
+            document, fingerprint = small.document(), result.fingerprint
+            self._ledger.commit(
+                self._lease, self._batch.seq, document, states, changes, fingerprint=fingerprint, lake=lake
+            )
+        elif result.error.code == NEW_GENERATION:
+            self._ledger.refused(self._lease, self._batch.seq, result.error.document())
+        return small
+
+    def _judged(self, error: UnavailableError) -> CdcError:
+        """Return an engine's error, terminal if the last attempt crashed at the same location."""
+        site = error.where.get("place")
+        if error.code != "engine.crashed" or site is None:
+            return error
+        if not self._ledger.crashed(self._lease, self._batch.seq, site):
+            return error
+        return DataError(
+            error.code,
+            f"twice at the same location: {error.message}",
+            where=error.where,
+            hint="running it again does not help: the lines above say why; please report them",
+        )
+
+    @contextmanager
+    def _folder(self) -> Iterator[Path]:
+        """Return the folder of the documents: in the sink if that is a folder, so that they can be read later.
+
+        Each holder of a lease has its own: another ledger's host, or one that continued after a halt, may work on the
+        same batch number.
+        """
+        root = self._pipeline.sink.root
+        if not root.startswith("/"):
+            with tempfile.TemporaryDirectory(prefix="airflow-cdc-job-") as folder:
+                yield Path(folder)
+            return
+        holder, folder_of_pipeline = f"{self._ledger.id}-{self._lease.token}", Path(root) / "_cdc" / self._pipeline.name
+        self._demand_same_lake(folder_of_pipeline / "lake.json")
+        own = folder_of_pipeline / "jobs" / str(self._batch.seq) / holder
+        try:
+            own.mkdir(parents=True, exist_ok=True)
+            (own / "job.json").touch()
+        except OSError as error:
+            raise SinkError(
+                "sink.not_writable",
+                f"the lake cannot be written: {error.strerror}",
+                where={"root": self._pipeline.sink.root},
+                hint="mount it or correct sink.root; nothing was read and nothing was committed",
+            ) from None
+        yield own
+
+    def _demand_same_lake(self, file: Path) -> None:
+        """Refuse a copied or moved lake before a document is written to it; the engine looks again, and at all else."""
+        with suppress(OSError, ValueError, TypeError):
+            there = LakeIdentity.from_document(json.loads(file.read_text()))
+            known = self._ledger.lake(self._pipeline.name)
+            mine = None if known is None else LakeIdentity.from_document(known)
+            demand_same_lake(there, mine, self._pipeline.sink.root, self._pipeline.name)
+
+    # ---- engine
+
+    def _started_application(self, application_id: str) -> None:
+        """Record and report the Spark application; the batch does not depend on it."""
+        try:
+            self._ledger.started_application(self._lease, self._batch.seq, application_id)
+        except CdcError as error:
+            self._say(f"the id of the Spark application is not in the ledger: {error.message}")
+        self.on_application(application_id)
+
+    def _engine(self, job: JobDocument, secrets: dict[str, dict[str, str]], folder: Path, scratch: Path) -> Result:
+        from airflow_provider_cdc.engine.payload import payload
+
+        paths = folder / "job.json", folder / "result.json"
+        paths[1].unlink(missing_ok=True)
+        paths[0].write_text(json.dumps(job.document()), encoding="utf-8")
+        name = f"{job.pipeline} {job.seq}"
+        task = EngineTask(
+            *paths,
+            secrets,
+            payload(),
+            name,
+            scratch,
+            self._say,
+            self._stopper,
+            job.session,
+            self._started_application,
+            session_on_s3=job.session and job.on_s3,
+        )
+        if self.documents.engine == "inline":
+            from airflow_provider_cdc.engine.inline import run_inline
+
+            return run_inline(task)
+        from airflow_provider_cdc.engine.spark import run_spark
+
+        return run_spark(task, self._pipeline.spark)

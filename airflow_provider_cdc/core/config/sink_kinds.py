@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""List the kinds of tables that a batch can write. A new kind is a module on each side and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class SinkKind(NamedTuple):
+    """A kind of table.
+
+    :param reader: module that reads it on the Airflow side, with ``reader`` (``airflow_provider_cdc.sinks.contract``).
+    :param writer: module that writes it in a batch, with ``open_sink`` (``spark_jobs.sinks.contract``).
+    :param library: package that has to be installed on both sides.
+    """
+
+    reader: str
+    writer: str
+    library: str
+
+
+SINKS: Mapping[str, SinkKind] = {
+    "delta": SinkKind("airflow_provider_cdc.sinks.delta", "spark_jobs.sinks.delta.sink", "deltalake"),
+}
+"""Kinds of tables by ``sink.type``."""

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plain documents in which the two sides meet: job in, result out, table states between batches."""
+
+from __future__ import annotations
+
+from airflow_provider_cdc.core.documents.job import DOCUMENT_VERSION, SECRETS_VARIABLE, JobDocument
+from airflow_provider_cdc.core.documents.orders import (
+    Adoption,
+    Approval,
+    BatchOrder,
+    Decision,
+    DecisionAction,
+    Look,
+    Maintenance,
+    Order,
+    Rebuild,
+    RebuildSource,
+    Replay,
+)
+from airflow_provider_cdc.core.documents.result import (
+    ExpiredLog,
+    QuarantineEntry,
+    Result,
+    TableLine,
+    TableMaintenance,
+)
+from airflow_provider_cdc.core.documents.table_state import TableState
+
+__all__ = [
+    "DOCUMENT_VERSION",
+    "SECRETS_VARIABLE",
+    "Adoption",
+    "Approval",
+    "BatchOrder",
+    "Decision",
+    "DecisionAction",
+    "ExpiredLog",
+    "JobDocument",
+    "Look",
+    "Maintenance",
+    "Order",
+    "QuarantineEntry",
+    "Rebuild",
+    "RebuildSource",
+    "Replay",
+    "Result",
+    "TableLine",
+    "TableMaintenance",
+    "TableState",
+]

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delta tables by path: written by tasks through delta-rs, or by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from airflow_provider_cdc.core.documents import JobDocument, Maintenance, TableMaintenance
+from airflow_provider_cdc.core.errors import CdcError
+from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.contract import WriterRule, WrittenRows
+from spark_jobs.sinks.delta.chosen_writer import ChosenWriter
+from spark_jobs.sinks.delta.maintenance import maintain
+from spark_jobs.sinks.delta.preview_writer import PreviewWriter
+from spark_jobs.sinks.delta.spark_libraries import demand_libraries, session_settings
+from spark_jobs.sinks.delta.spark_writer import SparkWriter, StageWriter, can_name
+from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.sinks.delta.task_writer import TaskWriter
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+
+def open_sink(options: Mapping[str, str]) -> DeltaSink:
+    """Return the sink (``contract.Sink``).
+
+    :param options: storage options in delta-rs' names, secrets included.
+    """
+    return DeltaSink(dict(options))
+
+
+class DeltaSparkSide:
+    """Prepare Spark for commits, and make them (``contract.SparkSide``)."""
+
+    def settings(self, job: JobDocument, options: Mapping[str, str]) -> dict[str, str]:
+        """Return Spark's properties."""
+        return session_settings(options, on_s3=job.on_s3)
+
+    def demand_libraries(self, job: JobDocument, context: SparkContext) -> None:
+        """Refuse a batch that Spark may have to write, if it lacks a library for that."""
+        demand_libraries(job, context)
+
+    def can_name(self, columns: Sequence[str]) -> bool:
+        """Return whether Spark can write columns of these names."""
+        return can_name(columns)
+
+    def committer(self, session: SparkSession, storage: Storage) -> SparkWriter:
+        """Return what commits the actions that tasks staged."""
+        return SparkWriter(session, storage)
+
+
+class DeltaSink:
+    """Delta tables in one store."""
+
+    spark = DeltaSparkSide()
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._options = options
+
+    def open(self, location: str, version: int | None = None) -> DeltaLocation:
+        """Open what lies at a location."""
+        return DeltaLocation(location, self._options, version)
+
+    def writer(self, rule: WriterRule, storage: Storage, folder: str) -> ChosenWriter:
+        """Return the writer of a table."""
+        return ChosenWriter(rule, StageWriter(storage, folder))
+
+    def task_writer(self) -> TaskWriter:
+        """Return the writer that commits in this process."""
+        return TaskWriter()
+
+    def preview(self, rule: WriterRule) -> PreviewWriter:
+        """Return the writer of a preview."""
+        return PreviewWriter(rule)
+
+    def discard(self, location: str, rows: Sequence[WrittenRows]) -> None:
+        """Remove files that no commit names; where the store fails they stay."""
+        folder = Storage(location, self._options)
+        with suppress(CdcError):
+            for file in (file for some in rows for file in some.added):
+                folder.delete_file(file.path)
+
+    def maintain(
+        self, target: DeltaLocation, report: TableMaintenance, maintenance: Maintenance, first: str | None
+    ) -> None:
+        """Do to a table what is due."""
+        maintain(target, Storage(target.location, self._options), report, maintenance, first)

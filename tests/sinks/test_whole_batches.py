@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A second kind of table takes the demo's whole log: nothing of the product but the registry knows of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_cdc.core.config import DeltaSink
+from airflow_provider_cdc.core.config.sink_kinds import SINKS, SinkKind
+from airflow_provider_cdc.core.documents import Rebuild
+from airflow_provider_cdc.core.errors import ConfigurationError
+from tests.demo.check import compare
+from tests.demo.shop_log import ShopLog
+from tests.histories.log import Log
+from tests.histories.records import Record
+from tests.histories.scripted import Script
+from tests.sinks import parquet_folder
+
+FOLDER = "parquet-folder"
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(SINKS, dict)
+    monkeypatch.setitem(SINKS, FOLDER, SinkKind(parquet_folder.__name__, parquet_folder.__name__, "pyarrow"))
+
+
+@pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize(
+    "policy", [{}, {"apply_bytes": 2_000}, {"bucket_rows": 40}], ids=["whole", "pieces", "buckets"]
+)
+def test_every_table_of_the_demo_equals_the_database_after_every_hour(
+    policy: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, shop = Log(), ShopLog()
+    log.install(monkeypatch)
+    script = Script(log, tmp_path, schema_topic="shopdb", policy=policy, sink_type=FOLDER)
+    for record in shop.records:
+        partition = log.partitions.setdefault((record.topic, record.partition), [])
+        assert record.offset == len(partition)
+        partition.append(Record(record.topic, record.partition, record.timestamp, record.key, record.value))
+    sink = parquet_folder.open_sink({})
+    for phase in shop.phases:
+        ends = {(topic, part): end for topic, counts in phase.ends.items() for part, end in enumerate(counts)}
+        script.sync({where: end for where, end in ends.items() if where in log.partitions})
+        verdict = compare(tmp_path, phase.truth, [asdict(state) for state in script.states.values()], sink)
+        assert [text for problems in verdict.problems.values() for text in problems] == []
+        assert verdict.rows
+    script.sync(rebuild=Rebuild(["shop.orders"]))
+    verdict = compare(tmp_path, shop.phases[-1].truth, [asdict(state) for state in script.states.values()], sink)
+    assert verdict.complete
+    assert not list(tmp_path.rglob("_delta_log"))
+
+
+def test_a_kind_that_is_not_registered_is_refused_with_those_that_are() -> None:
+    with pytest.raises(ConfigurationError, match="delta"):
+        DeltaSink("/lake", type=FOLDER)
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_kind_that_is_registered_can_be_configured() -> None:
+    assert DeltaSink("/lake", type=FOLDER).document()["type"] == FOLDER
