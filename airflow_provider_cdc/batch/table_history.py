@@ -127,7 +127,7 @@ def _structure(
         policy_value = by[0] if by else "apply"
         versions.append({**_origin(version.position, at), "kind": kind, "policy": policy_value, "columns": columns})
     events: list[tuple[str, str, str, str | None]] = [
-        ("truncate", position, _taken(policy.on_truncate, "apply"), None)
+        ("truncate", position, "apply", None)
         for position in table.clears
         if not any(item.position == position for item in asked)
     ]

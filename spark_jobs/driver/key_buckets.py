@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from airflow_provider_cdc.core.apply.resolve import newest_clear, part_ends, version_of
+from airflow_provider_cdc.core.apply.schema_mapping import same_layout
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
@@ -20,7 +21,6 @@ from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs.lake.layout import staged_folder
 from spark_jobs.lake.storage import Storage
-from spark_jobs.tasks.apply import same_layout
 from spark_jobs.tasks.table_parts import commit_parts, discard_rows, find_newest, write_events, write_rows
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, PartResult, Span, TablePart
 
@@ -68,11 +68,8 @@ def _is_one_step(job: JobDocument, task: ApplyTask, timeline: TableTimeline) -> 
     return len(part_ends(timeline, version_of(stored, timeline, base.applied_position))) == 1
 
 
-def _newest_clear(job: JobDocument, task: ApplyTask) -> str | None:
+def _newest_clear(task: ApplyTask) -> str | None:
     """Return the position of the newest TRUNCATE, None without any."""
-    policy = job.tables.policy(f"{task.database}.{task.table}", job.policy)
-    if policy.on_truncate == "ignore":
-        return None
     positions = [
         position
         for span in task.spans
@@ -153,7 +150,7 @@ def apply_in_buckets(
 
     :param counts: number of buckets by table id.
     """
-    tables = [_Table(task, counts[task.table_id], _newest_clear(job, task)) for task in tasks]
+    tables = [_Table(task, counts[task.table_id], _newest_clear(task)) for task in tasks]
     slim = job.for_tasks()
 
     def step(work: Callable[..., ApplyReport], items: Callable[[_Table], Sequence[tuple[Any, ...]]]) -> None:

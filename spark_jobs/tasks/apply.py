@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Self, TypeVar
 
@@ -18,11 +17,11 @@ from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.apply.row_images import SchemaMissing
-from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
+from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema, same_layout
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, remaining_pieces
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.documents import JobDocument, TableState
-from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError
+from airflow_provider_cdc.core.errors import SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import course, may_be_caught
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
@@ -32,13 +31,13 @@ from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.fields import REMEDIES, REMEDY
 from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs.lake import pending_deletes
-from spark_jobs.lake.layout import begun_file, staged_folder
+from spark_jobs.lake.layout import staged_folder
 from spark_jobs.lake.row_groups import StoredImages
 from spark_jobs.lake.scratch import lake_of
-from spark_jobs.sinks.commits import Choice, Commit
+from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action, Stored, Writer
-from spark_jobs.sinks.ownership import demand_target
 from spark_jobs.sinks.registry import open_sink
+from spark_jobs.tasks.base_rows import BaseRows
 from spark_jobs.tasks.committed_state import committed_state
 from spark_jobs.tasks.foreign_keys import ForeignKeys
 from spark_jobs.tasks.parking import as_cdc_error
@@ -46,6 +45,7 @@ from spark_jobs.tasks.pending_deletes import demand_explained, noted
 from spark_jobs.tasks.table_changes import TableChanges
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
 from spark_jobs.tasks.tables_together import ResolvedTable
+from spark_jobs.tasks.target_table import TargetTable
 from spark_jobs.tasks.writer_rules import writer_rule
 from spark_jobs.workers.malloc import keep_memory, release_memory
 
@@ -132,8 +132,9 @@ class TableApply:
         self._secrets, self._resolved_before = secrets, resolved
         self._storage = lake_of(job, secrets)
         self._sink = open_sink(job, self._storage.options)
-        self._location = job.at(task.location)
-        self._app = f"cdc/{job.pipeline}/{task.table_id}/0"
+        self._target = TargetTable(job, task, self._sink, self._storage)
+        self._app = self._target.app
+        self._base = BaseRows(job, task, self._sink, self._app)
         self._policy = job.tables.policy(f"{task.database}.{task.table}", job.policy)
         self._types = TypeOptions.of(self._policy)
         self._timeline = TableTimeline.from_document(task.timeline) if resolved is None else resolved.timeline
@@ -141,18 +142,14 @@ class TableApply:
         self._pending: OpenRemovals | None = None  # after this batch
         self._states: dict[int | None, TableState] = {}  # by the batch that left pending deletes
         self._committing = False
-        self.seen_version: int | None = None
         self.refused: list[dict[str, Any]] = []
-        self._begun = begun_file(job.pipeline, task.table_id)  # says where the table was first written to
         columns = [column.name for column in self._timeline.versions[-1].schema.columns]
         rule = writer_rule(job, f"{task.database}.{task.table}", columns, self._sink)
         self._preview = self._sink.preview(rule)
         staged = staged_folder(job.pipeline, job.seq, task.table_id)
         self._writer: Writer[Stored] = self._preview if job.scratch else self._sink.writer(rule, self._storage, staged)
         self._spark_may_write = task.base is not None and task.base.spark_may_write
-        self._truncates = self._policy.on_truncate != "ignore"
-        self._rebuilds = task.rebuilt_seq == job.seq
-        self._changes = TableChanges(self._storage, task, self._timeline, self._format, truncates=self._truncates)
+        self._changes = TableChanges(self._storage, task, self._timeline, self._format)
         if resolved is not None:
             self._changes.first = resolved.first
 
@@ -165,9 +162,18 @@ class TableApply:
         """Topic, partition and offset of its first record, once changes were read."""
         return self._changes.first
 
+    @property
+    def seen_version(self) -> int | None:
+        """Version that the table's location had, None where no table could be opened."""
+        return self._target.seen_version
+
+    def may_hold_batch(self) -> bool:
+        """Return whether this attempt's commit may have gone through: such a table is never parked for the batch."""
+        return self._committing and self._target.may_hold_batch()
+
     def run(self) -> ApplyReport:
         """Resolve and commit the table."""
-        target = self._target()
+        target = self._target.open()
         if isinstance(target, ApplyReport):
             return target
         task = self.task
@@ -176,23 +182,6 @@ class TableApply:
             return self._resolved(target, base_schema, in_pieces=self._is_large())
         except ImagesLack:
             return self._resolved(target, base_schema, in_pieces=False)
-
-    def _target(self) -> Stored | ApplyReport:
-        """Return the table's location, or a report if it holds the batch already.
-
-        :raises SinkError: the location is not what the ledger remembers.
-        """
-        task = self.task
-        target = self._sink.open(self._location)
-        self.seen_version = target.version
-        done = target.applied(self._app)
-        # what lies there is no reason not to rebuild it, unless it is this rebuild, or what came after
-        held_from = self.job.seq if self._rebuilds else task.applied_seq + 1
-        # a location that another table had since, or that was emptied, holds nothing of an earlier batch
-        if done is not None and done >= held_from and (done >= self.job.seq or target.is_written_by(self._app)):
-            return self._held(target, done)
-        self._guard(target, done)
-        return target
 
     def _is_large(self) -> bool:
         """Return whether the images of the changes are left in the change log until rows are made of them.
@@ -214,9 +203,8 @@ class TableApply:
         resolved = self._resolved_before
         plan = self._resolve(base_schema, in_pieces=in_pieces) if resolved is None else resolved.plan
         self._demand_fit(plan.failures)
-        ForeignKeys(
-            task, self._timeline, self._format, self._types, self._changes, self._stored, truncates=self._truncates
-        ).check(base_schema, plan)
+        keys = ForeignKeys(task, self._timeline, self._format, self._types, self._changes, self._base.rows)
+        keys.check(base_schema, plan)
         action, version, upserts = self._commit(target, base_schema, plan)
         return ApplyReport(
             task.table_id,
@@ -243,8 +231,7 @@ class TableApply:
             self._format,
             self._types,
             base_position=task.base.applied_position if task.base else "",
-            truncates=self._truncates,
-            read=self._stored,
+            read=self._base.rows,
             snapshot_position=task.snapshot_position,
             open_removals=pending_deletes.read(self._storage, self.job.pipeline, task.base),
         )
@@ -278,80 +265,11 @@ class TableApply:
             self._states[pending_seq] = replace(state, spark_may_write=self._spark_may_write)
         return self._states[pending_seq]
 
-    def may_hold_batch(self) -> bool:
-        """Return whether this attempt's commit may have gone through: such a table is never parked for the batch."""
-        if not self._committing:
-            return False
-        try:
-            done = self._sink.open(self._location).applied(self._app)
-        except CdcError:
-            return True
-        return done is not None and done >= self.job.seq
-
-    def _held(self, target: Stored, done: int) -> ApplyReport:
-        """Report what the table holds already, as its own newest commit states it.
-
-        :param done: batch of that commit: this one, or an earlier one that was not recorded as applied.
-        :raises UnavailableError: a later batch is applied, so this one is carried out by somebody else.
-        """
-        task = self.task
-        where = {"table": f"{task.database}.{task.table}", "location": self._location, "seq": done}
-        if done > self.job.seq:
-            raise UnavailableError(
-                "apply.superseded",
-                f"the table holds batch {done} already, batch {self.job.seq} ended elsewhere",
-                where=where,
-                hint="run again; it goes on with the newest batch",
-            )
-        facts = target.facts(self._app)
-        if facts is None or "state" not in facts:
-            raise SinkError(
-                "sink.commit_unknown",
-                "the table holds a batch that is not known as applied, and the batch's commit is no longer readable",
-                where=where,
-                hint=f"{REBUILD}; keep the history of a table longer than the time between batches",
-            )
-        state = replace(TableState.from_document(facts["state"]), version=target.version)
-        if done < self.job.seq:
-            return ApplyReport(task.table_id, ApplyStatus.AHEAD, target.version, state=state)
-        counts = {name: facts[name] for name in ("upserts", "deletes", "lossy")}
-        report = ApplyReport(task.table_id, ApplyStatus.REPEATED, target.version, state=state, **counts)
-        report.failures, report.choice = facts["failures"], Choice.from_document(facts.get("writer"))
-        return report
-
-    def _guard(self, target: Stored, done: int | None) -> None:
-        """Refuse a location that is not what the ledger remembers.
-
-        :param done: newest batch that this table committed there, None for none.
-        """
-        task = self.task
-        where = {"table": f"{task.database}.{task.table}", "location": self._location}
-        if not target.exists:
-            if task.expected is not None and not self._rebuilds:
-                raise SinkError("sink.missing", "the table is gone", where=where, hint=f"restore it, or {REBUILD}")
-            # a process that dies while it makes a table leaves files without a log: they are ours if we began there
-            if self._storage.holds_files(task.location) and not self._has_begun():
-                raise SinkError(
-                    "sink.not_ours",
-                    "the location holds files but no table",
-                    where=where,
-                    hint="empty it or choose another root",
-                )
-            return
-        demand_target(
-            target,
-            self._app,
-            has_own_commit=done is not None,
-            expected=task.expected,
-            rebuilds=self._rebuilds,
-            where=where,
-        )
-
     def _commit(self, target: Stored, base_schema: TableSchema | None, plan: MergePlan) -> tuple[str, int | None, int]:
         """Make the cheapest commit that makes the table right; return what it does, its version and its upserts."""
         step = plan.steps[-1]
         upserts, deletes = step.upserts.num_rows + step.netted, step.deletes.num_rows + step.netted
-        facts = self._facts(plan.changes, upserts, deletes, plan.lossy, plan.failures)
+        facts = self._facts(plan, upserts, deletes)
         action = self._action(target, base_schema, plan, Commit(self._app, self.job.seq, facts))
         if action is None:
             return "", self.task.expected, 0
@@ -375,49 +293,27 @@ class TableApply:
 
         return take
 
-    def _facts(
-        self,
-        changes: Mapping[str, int],
-        upserts: int,
-        deletes: int,
-        lossy: Mapping[str, int],
-        failures: Sequence[RowFailure],
-    ) -> dict[str, Any]:
-        """Return what a commit states of itself.
-
-        :param changes: the batch's changes of the table by operation.
-        """
+    def _facts(self, plan: MergePlan, upserts: int, deletes: int) -> dict[str, Any]:
+        """Return what a commit states of itself."""
         return {
             "app": self._app,
             "seq": self.job.seq,
-            "changes": changes,
+            "changes": plan.changes,
             "upserts": upserts,
             "deletes": deletes,
-            "lossy": lossy,
-            "failures": [asdict(item) for item in failures],
+            "lossy": plan.lossy,
+            "failures": [asdict(item) for item in plan.failures],
         }
 
     def _carry_out(self, target: Stored, action: Action) -> int | None:
         """Commit an action with the state that the table has then; return the version that it made."""
         if action.verb == "create":
-            self._note_begin()
+            self._target.note_begin()
         if action.verb == "merge":
             self._spark_may_write = self._writer.may_need_spark(target)
         action.commit.facts["state"] = self._state(committed=True).document()
         self._committing = True
         return self._writer.commit(target, action)
-
-    def _has_begun(self) -> bool:
-        """Return whether the pipeline began to make the table where it is to be."""
-        begun = self._storage.read_unfinished(self._begun)
-        return begun is not None and begun["location"] == self.task.location
-
-    def _note_begin(self) -> None:
-        """Note that what lies at the table's location without a log is ours.
-
-        The note is as durable as the data files: no sink syncs them, and after a power loss both may be gone.
-        """
-        self._storage.write_json(self._begun, {"location": self.task.location}, durable=False)
 
     def _action(
         self, target: Stored, base_schema: TableSchema | None, plan: MergePlan, commit: Commit
@@ -449,8 +345,8 @@ class TableApply:
             self._type_now(plan, commit)
         remaining = None
         if keeps and base_schema is not None and goes_in_pieces(plan.steps):
-            remaining = remaining_pieces(self._stored_pieces(base_schema), base_schema, plan.steps, mapper)
-        content = self._stored() if keeps and remaining is None else None
+            remaining = remaining_pieces(self._base.pieces(base_schema), base_schema, plan.steps, mapper)
+        content = self._base.rows() if keeps and remaining is None else None
         rows, pending = after_steps(content, base_schema, plan.steps, mapper)
         self._write_pending(pending)
         return Action("overwrite" if target.exists else "create", commit, rows, later=step.later, remaining=remaining)
@@ -493,45 +389,3 @@ class TableApply:
             return False
         merges = step.keyed and (step.adds or step.deletes.num_rows > 0)
         return self._writer.adds_columns(target, arrow_schema(new, self._types), merges=merges)
-
-    def _stored(self, keys: pa.Table | None = None) -> pa.Table:
-        """Return the rows that the result starts from; with keys those that may have one of them."""
-        with self._base() as stored:
-            return stored.rows(keys)
-
-    def _stored_pieces(self, schema: TableSchema) -> Iterator[pa.Table]:
-        """Yield the rows that the result starts from, which lie under a schema, some at a time."""
-        key = schema.key_columns
-        with self._base() as stored:
-            yield from stored.pieces(key[0].name if key else None)
-
-    @contextmanager
-    def _base(self) -> Iterator[Stored]:
-        """Open the version that the result starts from; the newest one where maintenance alone came since.
-
-        :raises RewindNeeded: it is gone, the table starts from all that the change log has.
-        """
-        base = self.task.base
-        assert base is not None and base.version is not None
-        gone = RewindNeeded("apply.version_gone", "the version to go back to is gone")
-        try:
-            stored = self._sink.open(self.job.at(base.location))
-            if not stored.is_only_maintained(base.version):
-                stored = stored.at_version(base.version)
-            done = stored.applied(self._app)
-            if done is None or done > base.applied_seq:
-                raise gone  # the location was made again since, for this table or another one
-            yield stored
-        except SinkError:
-            if self.task.rewind_to is None:
-                raise
-            raise gone from None
-
-
-def same_layout(old: TableSchema | None, new: TableSchema, options: TypeOptions) -> bool:
-    """Return whether two schemas have the same columns, under the same names and types."""
-    if old is None:
-        return False
-    return arrow_schema(old, options) == arrow_schema(new, options) and [c.id for c in old.columns] == [
-        c.id for c in new.columns
-    ]

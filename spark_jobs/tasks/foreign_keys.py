@@ -27,7 +27,6 @@ class ForeignKeys:
 
     :param changes: reads what the parents lost, too.
     :param stored: gives the rows that the result starts from, by keys or all.
-    :param truncates: whether TRUNCATE empties the table.
     """
 
     def __init__(
@@ -38,11 +37,9 @@ class ForeignKeys:
         types: TypeOptions,
         changes: TableChanges,
         stored: Callable[[pa.Table | None], pa.Table],
-        *,
-        truncates: bool,
     ) -> None:
         self._task, self._timeline, self._wire, self._types = task, timeline, wire, types
-        self._changes, self._stored, self._truncates = changes, stored, truncates
+        self._changes, self._stored = changes, stored
 
     def check(self, base_schema: TableSchema | None, plan: MergePlan) -> None:
         """Compare the table as it will be with what its parents lost.
@@ -54,7 +51,7 @@ class ForeignKeys:
         cleared = max([*self._timeline.clears, *self._clears()], default="")
         for parent in self._task.parents:
             reference = Reference.from_document(parent.reference)
-            since = max(reference.position, cleared) if self._truncates else reference.position
+            since = max(reference.position, cleared)
             timeline = TableTimeline.from_document(parent.timeline)
             lost = [
                 lost_values(

@@ -35,16 +35,12 @@ class TableChanges:
     """The changes of the spans of one task.
 
     :param timeline: of the table.
-    :param truncates: whether TRUNCATE empties the table.
     :ivar first: topic, partition and offset of the first record that was read.
     """
 
-    def __init__(
-        self, storage: Storage, task: ApplyTask, timeline: TableTimeline, wire: Format, *, truncates: bool
-    ) -> None:
+    def __init__(self, storage: Storage, task: ApplyTask, timeline: TableTimeline, wire: Format) -> None:
         self._storage, self._task, self._timeline, self._wire = storage, task, timeline, wire
         self._by_clock = wire.order == "clock"
-        self._truncates = truncates
         self.first: dict[str, Any] = {}
 
     def read(self, images: dict[str, StoredImages] | None) -> tuple[pa.Table, pa.Table | None]:
@@ -258,8 +254,7 @@ class TableChanges:
         """
         timeline = self._timeline
         rows = next_to_copies(rows, timeline.copies)
-        clears = timeline.clears if self._truncates else []
-        boundaries = {span.start, *clears, *(version.position for version in timeline.versions)}
+        boundaries = {span.start, *timeline.clears, *(version.position for version in timeline.versions)}
         for boundary in sorted(boundaries - {""}):
             if boundary >= span.start and (span.end is None or boundary < span.end):
                 behind = pc.greater_equal(rows.column("position"), boundary).to_numpy(zero_copy_only=False)

@@ -97,7 +97,7 @@ class _Part(TableApply):
 
     def write_events(self, part: TablePart) -> ApplyReport:
         """Write the part's key events by bucket."""
-        target = self._target()
+        target = self._target.open()
         if isinstance(target, ApplyReport):
             return target
         if not self._writer.takes_parts(target, arrow_schema(self._schema, self._types)):
@@ -174,12 +174,12 @@ class _Part(TableApply):
         if not len(first):
             return False
         keys = keys.take(pa.array(first))
-        stored = self._stored(keys).select(keys.column_names)
+        stored = self._base.rows(keys).select(keys.column_names)
         return bool(having_keys(stored, keys, keys.column_names).any())
 
     def write_rows(self, part: TablePart, newest: Sequence[str], released: Sequence[str]) -> ApplyReport:
         """Write the rows of these numbers; those that the changes ``released`` take away are for the commit."""
-        target = self._target()
+        target = self._target.open()
         if isinstance(target, ApplyReport):
             return target
         row_numbers, gone = self._row_numbers(newest, part), self._row_numbers(released, part)
@@ -194,7 +194,7 @@ class _Part(TableApply):
         if not len(row_numbers):
             return self._done(result, deletes=removed.num_rows)
         if not target.exists:
-            self._note_begin()
+            self._target.note_begin()
         files = self._writer.row_files(target, self._nothing.schema, self._key)
         assert files is not None  # the first step looked
         try:
@@ -261,7 +261,7 @@ class _Part(TableApply):
 
     def commit(self, reports: Sequence[ApplyReport], cleared: str | None) -> ApplyReport:
         """Commit what the tasks wrote."""
-        target = self._target()
+        target = self._target.open()
         if isinstance(target, ApplyReport):
             return target
         task, base = self.task, self.task.base
@@ -276,7 +276,7 @@ class _Part(TableApply):
         step = plan.steps[-1]
         base_schema = TableSchema.from_document(base.schema) if base and base.schema else None
         upserts, deletes = upserts + cancelled, step.deletes.num_rows + cancelled
-        facts = self._facts(plan.changes, upserts, deletes, plan.lossy, plan.failures)
+        facts = self._facts(plan, upserts, deletes)
         action = self._action(target, base_schema, plan, Commit(self._app, self.job.seq, facts))
         facts["upserts"] = upserts  # rows of other tasks
         report = ApplyReport(

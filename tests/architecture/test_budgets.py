@@ -25,9 +25,7 @@ LARGE_FILES = {
     "airflow_provider_cdc/plugins/queries.py": 553,
     "spark_jobs/driver/base_states.py": 569,
     "spark_jobs/driver/new_begins.py": 524,
-    "spark_jobs/driver/table_planning.py": 628,
     "spark_jobs/sinks/delta/table.py": 599,
-    "spark_jobs/tasks/apply.py": 537,
 }
 LARGE_FUNCTIONS = {
     "airflow_provider_cdc/batch/table_history.py:_structure": 52,
@@ -37,7 +35,6 @@ LARGE_FUNCTIONS = {
     "airflow_provider_cdc/get_provider_info.py:_options": 72,
     "airflow_provider_cdc/get_provider_info.py:get_provider_info": 131,
     "spark_jobs/driver/quarantine_entries.py:carry_out": 54,
-    "spark_jobs/driver/table_planning.py:_table": 51,
     "spark_jobs/tasks/land.py:land": 66,
 }
 COMPLEX_FUNCTIONS = {

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_cdc.core.documents import Rebuild
 from airflow_provider_cdc.core.errors import DataError
 from tests.histories.debezium_records import ddl, row, snapshot_ddl
 from tests.histories.log import Log
@@ -67,6 +68,20 @@ def test_a_truncate_that_a_batch_took_is_not_refused_again(script: Script) -> No
     script.sync()
     assert script.rows("shop", "t") == Counter({(2, 2): 1, (3, 3): 1})
     assert script.states_of("shop", "t") == ["ok"]
+
+
+@pytest.mark.parametrize("as_row", [False, True])
+def test_a_truncate_that_was_ignored_stays_so_when_the_key_is_another_one(script: Script, *, as_row: bool) -> None:
+    """A late statement makes the table go back to before it, and a rebuild takes it again."""
+    script.tables = {"shop.t": {"on_truncate": "ignore"}}
+    script.send(row("t", "t", 200, None) if as_row else ddl("TRUNCATE TABLE t", 200, table="t"), insert(2, 210))
+    script.sync()
+    script.tables = {}
+    script.send(insert(3, 230), ddl("ALTER TABLE t MODIFY v BIGINT", 105, table="t"))
+    for order in (None, Rebuild(["shop.t"])):
+        script.sync(rebuild=order)
+        assert script.rows("shop", "t") == Counter({(1, 1): 1, (2, 2): 1, (3, 3): 1})
+        assert script.states_of("shop", "t") == ["ok"]
 
 
 def test_a_truncate_that_came_as_a_row_waits_for_a_decision_once(script: Script) -> None:

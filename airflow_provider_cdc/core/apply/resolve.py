@@ -47,7 +47,6 @@ def resolve(
     options: TypeOptions,
     *,
     base_position: str = "",
-    truncates: bool = True,
     read: ReadRows | None = None,
     snapshot_position: str = "",
     open_removals: OpenRemovals | None = None,
@@ -59,7 +58,6 @@ def resolve(
     :param timeline: the table's schema changes by position.
     :param base: schema that the stored rows lie under, None when nothing is stored.
     :param base_position: newest position that the stored rows went through; clears up to it are done.
-    :param truncates: whether TRUNCATE empties the table; if not, it is passed over.
     :param read: reads stored rows, for updates whose images are partial.
     :param snapshot_position: where the snapshot stands that the content begins with, empty if it begins with the table.
     :param open_removals: of a table without key, those of earlier batches; their rows lie under ``base``.
@@ -74,7 +72,7 @@ def resolve(
         Mapper(timeline.versions, timeline.fills, options),
         timeline.versions,
     )
-    cleared = newest_clear(_truncates(changes), timeline) if truncates else None
+    cleared = newest_clear(_truncates(changes), timeline)
     if cleared is not None and unordered_with(cleared, rows.column("position")).any():
         raise order_unknown(timeline, "a TRUNCATE and rows of other partitions")
     keep = ~changes.are("truncate") & ~typer.foreign

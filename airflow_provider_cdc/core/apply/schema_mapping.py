@@ -166,3 +166,12 @@ class Mapper:
         if new.type != old.type:
             values = convert(values, old.type, new.type, arrow_type(new.type, self._options), lossy, server)
         return without_nulls(values, new.type, lossy, server) if old.nullable and not new.nullable else values
+
+
+def same_layout(old: TableSchema | None, new: TableSchema, options: TypeOptions) -> bool:
+    """Return whether two schemas have the same columns, under the same names and types."""
+    if old is None:
+        return False
+    return arrow_schema(old, options) == arrow_schema(new, options) and [c.id for c in old.columns] == [
+        c.id for c in new.columns
+    ]

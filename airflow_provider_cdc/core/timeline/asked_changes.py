@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hold the schema changes that the policy of a table asks about (``on_…: ask``), and what was decided about each.
 
-What ``on_drop_column: keep`` and ``on_rename_column: keep`` decide is held in the same way: a column that stays does so
-whatever the policy is later.
+What ``on_drop_column: keep``, ``on_rename_column: keep`` and ``on_truncate: ignore`` decide is held in the same way: a
+change that is left out stays so whatever the policy is later.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Without a change of another kind the table could not hold the rows after it. Whi
 it all the same, and only its table stays as it was: so later statements and rows are read as the source meant them.
 """
 
-RETAINING = (ON_DROP_COLUMN, ON_RENAME_COLUMN)
-"""Policies whose value ``keep`` lets columns stay that the source does not have any more."""
+LEFT_OUT_BY: Mapping[str, str] = {ON_DROP_COLUMN: "keep", ON_RENAME_COLUMN: "keep", ON_TRUNCATE: "ignore"}
+"""Policies with the value that leaves their change out, as a person does who denies it: for good."""
 
 _WAITING = ("ask", "park")  # values with which a change waits for a decision; ``park`` is that of ON_MISSING_CREATE
 
@@ -135,7 +135,7 @@ class AskedChanges:
         value = self._value_of(item.name, item.policy)
         if value in _WAITING:
             self._items.setdefault(item.key, item)
-        elif item.policy in RETAINING and value == "keep":
+        elif value and LEFT_OUT_BY.get(item.policy) == value:
             self._items.setdefault(item.key, self._by_policy(item, value))
 
     def decide(self, decision: AskedChange) -> None:
@@ -158,7 +158,7 @@ class AskedChanges:
         return [item for item in waiting if self._value_of(item.name, item.policy) == "fail"]
 
     def _by_policy(self, item: AskedChange, value: str) -> AskedChange:
-        answer = Answer.DENY if item.policy in RETAINING and value == "keep" else Answer.APPLY
+        answer = Answer.DENY if LEFT_OUT_BY.get(item.policy) == value else Answer.APPLY
         return replace(item, answer=answer, by=f"policy {item.policy}: {value}", at=self._at)
 
     def every(self) -> list[AskedChange]:

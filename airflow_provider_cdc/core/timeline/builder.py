@@ -222,8 +222,8 @@ class TimelineBuilder(UnknownTables):
                 table_id = self._named(change, self._full(item.name, change))
                 if table_id and self._approved(change, self._full(item.name, change), ON_TRUNCATE):
                     self.timeline.tables[table_id].clears.append(change.position)
-                    if item.cascade:
-                        self._block_emptied(change, self._full(item.name, change))
+                if table_id and item.cascade:  # the source emptied the others, whatever becomes of this one
+                    self._block_emptied(change, self._full(item.name, change))
             case ddl.RenameTable():
                 for old, new in item.pairs:
                     names = self._full(old, change), self._full(new, change)

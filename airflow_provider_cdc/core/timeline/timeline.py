@@ -264,17 +264,15 @@ class TableTimeline:
         clears: Iterable[str] = (),
         *,
         settled: Collection[Block] = (),
-        truncates: bool = True,
         snapshot: str = "",
     ) -> Block | None:
         """Return the first change since which the table is unknown, None if it is known.
 
         :param clears: positions of TRUNCATEs that came as rows.
         :param settled: changes that the stored rows passed since, with a TRUNCATE after them.
-        :param truncates: whether a TRUNCATE empties the table, so that its rows are known again.
         :param snapshot: position of the snapshot that the rows begin with: it states structure and rows.
         """
-        cleared = max([*self.clears, *clears], default="") if truncates else ""
+        cleared = max([*self.clears, *clears], default="")
         unsettled = (b for b in self.blocked if b not in settled and not (snapshot and b.position <= snapshot))
         return next((block for block in unsettled if block.columns or block.position >= cleared), None)
 

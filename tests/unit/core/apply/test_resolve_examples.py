@@ -52,6 +52,7 @@ def resolved(
     tool: str = DEBEZIUM,
     at: int | None = None,
     applied: pa.Table | None = None,
+    left_out: tuple[str, ...] | list[str] = (),
     **rest: Any,
 ) -> MergePlan:
     """Resolve changes of ``shop.t``.
@@ -59,8 +60,10 @@ def resolved(
     :param ddl: its statements; the first stands before everything, later ones at 100, 200, ...
     :param at: newest position that the stored rows hold, None where nothing is stored.
     :param applied: changes that the stored rows went through.
+    :param left_out: positions of changes that somebody, or a policy, denied.
     """
     timeline = timeline_of(*ddl)
+    timeline.denied += left_out
     stored: dict[str, Any] = {}
     if at is not None:
         position = f"{at:08d}.9999999999"
@@ -127,8 +130,9 @@ def test_a_truncate_removes_stored_rows_and_the_changes_before_it() -> None:
     assert upserts(step) == [(2, "after")]
 
 
-def test_a_truncate_that_the_policy_ignores_removes_nothing() -> None:
-    (step,) = resolved(insert(60, 1, "before"), truncate(70), insert(80, 2, "after"), at=50, truncates=False).steps
+def test_a_truncate_that_was_left_out_removes_nothing() -> None:
+    changes, left_out = (insert(60, 1, "before"), truncate(70), insert(80, 2, "after")), truncate(70)["position"]
+    (step,) = resolved(*changes, at=50, left_out=[left_out]).steps
     assert not step.clear
     assert upserts(step) == [(1, "before"), (2, "after")]
 

@@ -101,7 +101,6 @@ def test_without_a_database_a_name_means_every_table_that_has_it() -> None:
 def test_a_truncate_makes_rows_known_again() -> None:
     built = table(timeline(*CREATED, "ALTER TABLE t DROP PARTITION p", "TRUNCATE TABLE t"), "t")
     assert built.unknown_since() is None
-    assert built.unknown_since(truncates=False) is not None
     again = table(timeline(*CREATED, "TRUNCATE TABLE t", "ALTER TABLE t DROP PARTITION p"), "t")
     assert again.unknown_since() == Block("06", "DROP PARTITION changes rows without row events")
 

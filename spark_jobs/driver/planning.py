@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hold what planning a batch works with: the schema changes on timelines, the tables' states, what was read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from airflow_provider_cdc.core.apply.stored_layout import StoredLayouts
+from airflow_provider_cdc.core.config import RunPolicy
+from airflow_provider_cdc.core.ddl.server import Server
+from airflow_provider_cdc.core.documents import JobDocument, TableState
+from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.model.schema import TableName
+from airflow_provider_cdc.core.timeline.asked_changes import ON_DROP_TABLE, AskedChanges
+from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.left_out_columns import without_left_out
+from airflow_provider_cdc.core.timeline.new_changes import new_changes
+from airflow_provider_cdc.core.timeline.stated import stated_changes
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline
+from spark_jobs.driver.asked_changes import asked_changes
+from spark_jobs.driver.base_states import BaseStates, groups_by_name
+from spark_jobs.driver.batch_history import History
+from spark_jobs.driver.quarantine import Quarantine
+from spark_jobs.driver.read_rows import ReadRows
+from spark_jobs.driver.unsettled import set_aside, waiting
+from spark_jobs.lake.manifest import Manifest
+from spark_jobs.lake.storage import Storage, table_place
+
+NEWEST = "~"
+"""A position behind every other."""
+
+
+class Planning:
+    """The timelines before and after the batch's schema changes, and what belongs to them.
+
+    :ivar was: the tables as they were known before the batch; ``now`` with its schema changes.
+    :ivar fresh: schema changes that are new in the batch.
+    :ivar by_name: row groups of the batch by table.
+    :ivar states: the tables' states before the batch, by table id.
+    :ivar tables: the timelines that count, by table id.
+    :ivar unclear: by table why what its rows say of their columns cannot be read.
+    """
+
+    def __init__(
+        self,
+        job: JobDocument,
+        manifest: Manifest,
+        read: Sequence[SchemaChange],
+        observed: Sequence[SchemaChange],
+        history: History,
+        unclear: Mapping[TableName, str],
+        storage: Storage,
+    ) -> None:
+        """Put the schema changes onto the timelines."""
+        self.job, self.storage = job, storage
+        self.rules = job.tables
+        known = [*stated_changes(self.rules), *(SchemaChange.from_document(item) for item in job.schema_changes)]
+        server = Server.of(job.format_options)
+        self.layouts = StoredLayouts(job.tables, job.policy, job.format, job.format_options)
+        self.exact = open_format(job.format, job.format_options).order == "exact"
+        self.fresh = new_changes(known, read, observed, exact=self.exact, server=server)
+        self.was = without_left_out(build_timeline(known, server, AskedChanges(history.asked())), job.tables)
+        lower_case, self.case_is_known = server.lower_case_names is True, server.lower_case_names is not None
+        self.by_name = groups_by_name(manifest, lower_case=lower_case)
+        self.asked = asked_changes(job, self.by_name, self.fresh, manifest.approvals, history, self.was)
+        new = self.fresh or self.asked.news()
+        self.now = self.was
+        if new:
+            self.now = without_left_out(build_timeline([*known, *self.fresh], server, self.asked), job.tables)
+        self.states = {state.table_id: state for state in job.states}  # as known before the batch
+        self.history = history
+        announced = job.schema_topic is not None
+        self.starts = BaseStates(
+            self.was, self.now, job.seq, self.by_name, history, announced, self.layouts, lower_case=lower_case
+        )
+        self.read = ReadRows(self.was, self.now, self.by_name, self.states, self.starts, history)
+        self.tables = {i: timeline for i, timeline in self.now.tables.items() if self.read.shows(timeline)}
+        self.quarantine = Quarantine(job, self.rules, self.now, [*known, *self.fresh], manifest, history)
+        self.unclear = unclear
+
+    def is_selected(self, name: TableName) -> bool:
+        """Return whether the pipeline selects a table."""
+        return self.rules.selects(name)
+
+    def policy_of(self, name: TableName) -> RunPolicy | None:
+        """Return the policy of a table, None where the pipeline does not select it."""
+        return self.rules.policy(name, self.job.policy) if self.is_selected(name) else None
+
+    def checks_references(self, timeline: TableTimeline) -> bool:
+        """Return whether a table has foreign keys that change rows, and is to be parked where they did."""
+        policy = self.rules.policy(timeline.last_name, self.job.policy)
+        return bool(timeline.references) and policy.on_cascade == "park"
+
+    def referring(self) -> list[str]:
+        """Return the ids of the tables that are parked where a foreign key changed rows."""
+        return [i for i, timeline in self.tables.items() if self.checks_references(timeline)]
+
+    def empties(self, timeline: TableTimeline) -> bool:
+        """Return whether a table's content goes from its location when the table does, or was never there."""
+        value = self.rules.policy(timeline.last_name, self.job.policy).on_drop_table
+        if value == "ask":  # about a DROP; without one nobody is asked
+            dropped_at = timeline.dropped_at
+            return dropped_at is None or self.asked.is_approved(dropped_at, timeline.last_name, ON_DROP_TABLE)
+        return value == "apply"
+
+    def parked(self, timeline: TableTimeline, state: TableState | None, reason: str, code: str = "") -> TableState:
+        """Return the state of a table that is parked with a reason."""
+        return set_aside(self.job, self.not_applied(timeline, state), reason, code)
+
+    def nameless(self, timeline: TableTimeline, state: TableState | None) -> TableState:
+        """Let a table wait whose name another table has taken: its rows must not meet the other's location."""
+        reason = f"another table took its name {timeline.last_name}: the RENAME or DROP before that is still missing"
+        return waiting(self.job, self.not_applied(timeline, state), reason)
+
+    def not_applied(self, timeline: TableTimeline, state: TableState | None) -> TableState:
+        """Return the state of a table that takes no part in the batch, under its present name."""
+        name = timeline.last_name
+        location = table_place(name.database, name.table)
+        state = state or TableState(timeline.table_id, name.database, name.table, location)
+        back_to = self.starts.oldest_difference(timeline.table_id, state)
+        return replace(state, database=name.database, table=name.table, rewind_to=back_to)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decide whether the rows of a table are known: changes, or foreign keys, may leave them unknown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.core.timeline.timeline import Block, TableTimeline
+from spark_jobs.driver.base_states import snapshot_of
+from spark_jobs.driver.parent_tables import parents, rows_changed, waits_above
+from spark_jobs.driver.planning import Planning
+from spark_jobs.tasks.table_task import Span
+
+
+class UnknownRows:
+    """The changes that leave tables unknown."""
+
+    def __init__(self, planning: Planning) -> None:
+        self._p = planning
+
+    def since(
+        self,
+        timeline: TableTimeline,
+        state: TableState | None,
+        spans: list[Span],
+        changed_at: str | None,
+        begins: tuple[str, int] | None,
+        *,
+        files: bool,
+    ) -> Block | None:
+        """Return the change that leaves the table unknown.
+
+        A later TRUNCATE, also one that came as a row, or a later snapshot with rows of the table ends that.
+
+        :param begins: of a table that is rebuilt the snapshot that its content begins with.
+        :param files: whether that stands for files of an operator, from before or after what the table holds.
+        """
+        by_rows = self._p.read.blocks(timeline, is_ok=state is not None and state.state == TableStatus.OK)
+        if not timeline.blocked and not by_rows:
+            return None
+        timeline = replace(timeline, blocked=[*timeline.blocked, *by_rows])
+        was = self._p.was.tables.get(timeline.table_id)
+        # a table that is well although the change was known before had its TRUNCATE in an earlier batch
+        settled = was.blocked if was is not None and state is not None and state.state == TableStatus.OK else []
+        settled = [] if files else settled
+        first = next((block for block in timeline.blocked if block not in settled), None)
+        if first is None:
+            return None
+        clears = self._p.starts.clears(timeline, first.position, spans)
+        if begins is not None and (files or begins > snapshot_of(state)):
+            # an ad hoc snapshot does not state the columns
+            columns = next((block for block in timeline.blocked if block.columns and block not in settled), None)
+            return columns or timeline.unknown_since(clears, settled=settled, snapshot=begins[0])
+        snapshot, _ = self._p.starts.start(timeline, state, spans, changed_at).snapshot
+        return timeline.unknown_since(clears, settled=settled, snapshot=snapshot)
+
+    def lacks_rows_above(
+        self, timeline: TableTimeline, state: TableState, spans: list[Span], changed_at: str | None
+    ) -> bool:
+        """Return whether a table stays parked because of a table above it, whose rows a foreign key changed.
+
+        It goes on when it is emptied itself or begins with a new snapshot, or when that table is well again without
+        having been emptied.
+        """
+        if not waits_above(state) or not self._p.checks_references(timeline):
+            return False
+        since = state.applied_position
+        if self._p.starts.start(timeline, state, spans, changed_at).snapshot[0] > since:
+            return False
+        if any(position > since for position in (*timeline.clears, *self._p.starts.clears(timeline, since, spans))):
+            return False
+        above = [table for reference in timeline.references for table in parents(self._p.now, reference)]
+        return any(
+            rows_changed(self._p.states.get(table.table_id))
+            or table.dropped_at is not None
+            or any(
+                p > since for p in (*table.clears, *self._p.starts.clears(table, since, self._p.starts.spans(table)))
+            )
+            for table in above
+            if table.table_id != timeline.table_id
+        )

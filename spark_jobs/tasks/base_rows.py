@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read the stored rows that a table's result starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
+from airflow_provider_cdc.core.documents import JobDocument
+from airflow_provider_cdc.core.errors import SinkError
+from airflow_provider_cdc.core.model.schema import TableSchema
+from spark_jobs.sinks.contract import Sink, Stored
+from spark_jobs.tasks.table_task import ApplyTask
+
+
+class BaseRows:
+    """The rows of the version that one task goes on from.
+
+    :param app: application of the table's commits.
+    """
+
+    def __init__(self, job: JobDocument, task: ApplyTask, sink: Sink[Stored], app: str) -> None:
+        self._job, self._task, self._sink, self._app = job, task, sink, app
+
+    def rows(self, keys: pa.Table | None = None) -> pa.Table:
+        """Return the rows that the result starts from; with keys those that may have one of them."""
+        with self._base() as stored:
+            return stored.rows(keys)
+
+    def pieces(self, schema: TableSchema) -> Iterator[pa.Table]:
+        """Yield the rows that the result starts from, which lie under a schema, some at a time."""
+        key = schema.key_columns
+        with self._base() as stored:
+            yield from stored.pieces(key[0].name if key else None)
+
+    @contextmanager
+    def _base(self) -> Iterator[Stored]:
+        """Open the version that the result starts from; the newest one where maintenance alone came since.
+
+        :raises RewindNeeded: it is gone, the table starts from all that the change log has.
+        """
+        base = self._task.base
+        assert base is not None and base.version is not None
+        gone = RewindNeeded("apply.version_gone", "the version to go back to is gone")
+        try:
+            stored = self._sink.open(self._job.at(base.location))
+            if not stored.is_only_maintained(base.version):
+                stored = stored.at_version(base.version)
+            done = stored.applied(self._app)
+            if done is None or done > base.applied_seq:
+                raise gone  # the location was made again since, for this table or another one
+            yield stored
+        except SinkError:
+            if self._task.rewind_to is None:
+                raise
+            raise gone from None
