@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from pyarrow import fs
 
 from airflow_provider_cdc.core.apply.schema_mapping import arrow_schema
 from airflow_provider_cdc.core.documents import JobDocument, TableState
@@ -195,14 +196,14 @@ class ProvidedFiles:
         """
         options = self.storage.options
         try:
-            stored = open_sink(self.job, options).open(self.path)
-            if stored.exists:
-                yield stored.schema.empty_table()
-                yield from stored.pieces()
-                return
             parent, _, name = self.path.rpartition("/")
             store = Storage(parent, options)
             path = store.path(name)
+            is_folder = store.filesystem.get_file_info(path).type == fs.FileType.Directory
+            if is_folder and (stored := open_sink(self.job, options).open(self.path)).exists:
+                yield stored.schema.empty_table()
+                yield from stored.pieces()
+                return
             # Spark writes times as INT96, which would be nanoseconds: too few years
             parquet = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
             files = ds.dataset(path, filesystem=store.filesystem, format=parquet)

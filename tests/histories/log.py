@@ -76,7 +76,7 @@ class Log:
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Put this log in place of the broker, and the faults in place."""
-        guarded, create_json, close = DeltaLocation._guarded, Storage.create_json, LogWriter.close
+        guarded, create_json, close = DeltaLocation.guarded, Storage.create_json, LogWriter.close
 
         def commit(location: DeltaLocation, action: Any) -> None:
             self.commits += 1
@@ -87,7 +87,7 @@ class Log:
             return bool(self.reached(document, lambda: create_json(storage, name, data)))
 
         monkeypatch.setattr(spark_jobs.tasks.land, "read_chunks", reader(self.partitions))
-        monkeypatch.setattr(DeltaLocation, "_guarded", commit)
+        monkeypatch.setattr(DeltaLocation, "guarded", commit)
         monkeypatch.setattr(Storage, "create_json", create)
         monkeypatch.setattr(spark_jobs.lake.change_log, "_ROW_GROUP_BYTES", 4_000)  # so that tables have several
         monkeypatch.setattr(spark_jobs.sinks.delta.stored_files, "PIECE_BYTES", 300)  # a few rows at a time

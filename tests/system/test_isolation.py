@@ -212,7 +212,7 @@ def test_a_passing_fault_of_the_store_is_reported_after_the_others_are_committed
 
     def full(self: Any, *rest: Any) -> None:
         if self.location == location:
-            self._guarded(lambda: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+            self.guarded(lambda: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         whole(self, *rest)
 
     course.update(300, 1, *TABLES)

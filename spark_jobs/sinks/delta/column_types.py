@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 from deltalake import Schema
 
@@ -34,4 +36,26 @@ def demand_types(stored: Schema, rows: pa.Schema, location: str) -> None:
             f"the table has other columns than the rows that were to be added: {'; '.join(phrases[:5])}",
             where={"location": location},
             hint=f"nothing was written; {REBUILD}",
+        )
+
+
+def demand_names(names: Sequence[str], location: str) -> None:
+    """Refuse columns that a Delta table cannot have together.
+
+    :raises SinkError: a name has a NUL, or two are the same but for their case.
+    """
+    folded: dict[str, str] = {}
+    for name in names:
+        other = folded.setdefault(name.lower(), name)
+        if other is not name:
+            problem = f"the columns {other!r} and {name!r} differ only in case"
+        elif "\0" in name:
+            problem = f"the name of the column {name!r} has a NUL"
+        else:
+            continue
+        raise SinkError(
+            "sink.columns_refused",
+            f"{problem}, which no Delta table can have",
+            where={"location": location},
+            hint="rename the column at the source, or leave the table out with tables.exclude",
         )

@@ -9,6 +9,7 @@ from deltalake.transaction import AddAction
 
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.delta import by_delta_rs
 from spark_jobs.sinks.delta.stored_files import StoredFile
 from spark_jobs.sinks.delta.table import DeltaLocation
 
@@ -56,7 +57,7 @@ def compact(target: DeltaLocation, file_bytes: int, first: str | None) -> tuple[
     :raises UnavailableError: ``sink.commit_conflict``, one of the files went meanwhile.
     """
     if not target.takes_files:
-        return target.compact_by_delta_rs(file_bytes, small=_SMALL)
+        return by_delta_rs.compact(target, file_bytes, small=_SMALL)
     added: list[AddAction] = []
     gone: list[StoredFile] = []
     for group in _groups(target.files(first), file_bytes):

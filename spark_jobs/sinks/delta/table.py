@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -13,15 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import (
-    ColumnProperties,
     CommitProperties,
     DeltaTable,
     QueryBuilder,
     Schema,
     TableFeatures,
-    Transaction,
-    WriterProperties,
-    write_deltalake,
 )
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
@@ -31,7 +26,9 @@ from airflow_provider_cdc.core.faults import may_be_caught
 from airflow_provider_cdc.core.json_documents import json_bytes
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Commit, Owner
-from spark_jobs.sinks.delta.column_types import demand_types
+from spark_jobs.sinks.delta.column_types import demand_names, demand_types
+from spark_jobs.sinks.delta.commit_history import CommitHistory
+from spark_jobs.sinks.delta.commit_marks import COMPACTION, custom_metadata, properties
 from spark_jobs.sinks.delta.data_files import DataFiles
 from spark_jobs.sinks.delta.file_statistics import bounded_columns
 from spark_jobs.sinks.delta.key_merge import KeyMerge
@@ -52,32 +49,7 @@ from spark_jobs.sinks.delta.stored_files import (
 )
 from spark_jobs.sinks.ownership import demand_ours
 
-# commits that leave a table's rows as they are
-_MAINTENANCE = frozenset(
-    {"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "CHECKPOINT", "REORG", "ADD FEATURE"}
-)
-_COMPACTION = {"maintenance": "compaction"}  # what our own compaction states of itself; no batch made it
-_DOUBLE_DIGITS = 15  # of decimals: delta-rs states the bounds of more as less
 _PLAIN = frozenset({"appendOnly", "invariants", "timestampNtz"})  # features of tables whose files need nothing more
-
-
-def quoted(name: str) -> str:
-    """Return an identifier from outside for use in a DataFusion expression: the one place that quotes."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def custom_metadata(commit: Commit) -> dict[str, str]:
-    """Return what a commit states of itself next to Delta's own metadata."""
-    return {"cdc": json_bytes(commit.facts).decode()}
-
-
-def properties(commit: Commit) -> CommitProperties:
-    """Return delta-rs' form of a commit's marks; concurrent writers are an error, not something to retry over."""
-    return CommitProperties(
-        custom_metadata=custom_metadata(commit),
-        max_commit_retries=0,
-        app_transactions=[Transaction(commit.app, commit.seq)],
-    )
 
 
 class DeltaLocation:
@@ -159,6 +131,7 @@ class DeltaLocation:
         if self._table is None:
             return 0
         self._actions = None
+        self.__dict__.pop("_history", None)
         try:
             self._table.update_incremental()
         except (DeltaError, OSError) as error:  # our commit is made: the repeat of the batch finds it
@@ -174,74 +147,29 @@ class DeltaLocation:
         """Open another version of the table."""
         return DeltaLocation(self.location, self._options, version)
 
+    @cached_property
+    def _history(self) -> CommitHistory:
+        return CommitHistory(self.table)
+
     def newest_app(self, *, of_anybody: bool = True) -> str | None:
-        """Return the application of the newest commit that may have changed rows.
-
-        Empty where that names none, so it is not of a pipeline; None where the log no longer has such a commit.
-
-        :param of_anybody: whether it may name none; else the newest that names one.
-        """
-        for limit in (1, 50, None):
-            for entry in self.table.history(limit):
-                app = str(self._facts(entry).get("app", ""))
-                if app or (of_anybody and not self._keeps_rows(entry)):
-                    return app
-        return None
+        """Return the application of the newest commit that may have changed rows (``contract.Stored``)."""
+        return self._history.newest_app(of_anybody=of_anybody)
 
     def facts(self, app: str) -> dict[str, Any] | None:
         """Return the facts of an application's newest commit, None where the log no longer has it."""
-        for limit in (50, None):
-            history = (self._facts(entry) for entry in self.table.history(limit))
-            facts = next((facts for facts in history if facts.get("app") == app), None)
-            if facts is not None:
-                return facts
-        return None
+        return self._history.facts(app)
 
     def is_written_by(self, app: str) -> bool:
-        """Return whether no other application of ours wrote after an application's newest commit.
-
-        True also where the log no longer has such a commit.
-        """
-        for limit in (50, None):
-            every = (facts for entry in self.table.history(limit) if (facts := self._facts(entry)))
-            newest = next((facts for facts in every if facts != _COMPACTION), None)
-            if newest is not None:
-                return bool(newest.get("app") == app)
-        return True
-
-    @staticmethod
-    def _facts(entry: dict[str, Any]) -> dict[str, Any]:
-        try:
-            content = json.loads(entry.get("cdc") or entry.get("userMetadata") or "{}")  # delta-rs' and Spark's place
-        except ValueError:
-            return {}
-        return content if isinstance(content, dict) else {}
+        """Return whether no other application of ours wrote after an application's newest commit."""
+        return self._history.is_written_by(app)
 
     def foreign_commit(self, since: int, owner: Owner | None = None) -> str | None:
-        """Return the operation of a commit after version ``since`` that may have changed rows and is not ours.
-
-        :param owner: whose commits are ours, None for those of any pipeline.
-        """
-        behind = (self.version or 0) - since
-        for entry in self.table.history(behind) if behind > 0 else ():
-            facts = self._facts(entry)
-            ours = bool(facts) if owner is None else owner.wrote(facts.get("app"))
-            if not ours and not self._keeps_rows(entry):
-                return str(entry.get("operation"))
-        return None
+        """Return the operation of a commit after a version that may have changed rows and is not ours."""
+        return self._history.foreign_commit(since, owner)
 
     def is_only_maintained(self, since: int) -> bool:
-        """Return whether all commits after version ``since``, if there are any, are known to leave the rows alone."""
-        if self.version is None:
-            return False
-        behind = self.version - since
-        entries = self.table.history(behind) if behind > 0 else []
-        return behind >= 0 and len(list(filter(self._keeps_rows, entries))) == behind
-
-    def _keeps_rows(self, entry: dict[str, Any]) -> bool:
-        """Return whether a commit is known to leave a table's rows as they are."""
-        facts = self._facts(entry)
-        return facts == _COMPACTION or (entry.get("operation") in _MAINTENANCE and not facts)
+        """Return whether all commits after a version are known to leave the rows alone; False without a table."""
+        return self.exists and self._history.is_only_maintained(since)
 
     def holds_same(self, other: DeltaLocation) -> bool:
         """Return whether both stand on the same files under the same schema, whatever versions lie between."""
@@ -292,55 +220,6 @@ class DeltaLocation:
                 if known.any():
                     yield from chosen_rows(file, known, schema)
 
-    def merge(self, upserts: pa.Table, deletes: pa.Table, key: Sequence[str], commit: Commit) -> None:
-        """Replace or add one row per key, remove the rows of deleted keys, one commit of delta-rs."""
-        self.demand_types(upserts.schema)
-        flag = "_cdc_delete"
-        while flag in upserts.column_names:
-            flag += "_"
-        demand_names(upserts.column_names, self.location)
-        source = pa.concat_tables(
-            [
-                upserts.append_column(flag, pa.repeat(pa.scalar(False), upserts.num_rows)),
-                deletes.append_column(flag, pa.repeat(pa.scalar(True), deletes.num_rows)),
-            ],
-            promote_options="default",
-        )
-        same = " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key)
-        every = {quoted(name): f"s.{quoted(name)}" for name in upserts.column_names}
-        merger = self.table.merge(
-            source,
-            same,
-            source_alias="s",
-            target_alias="t",
-            # streamed, it reads every file; else it takes the files' bounds as they are stated
-            streamed_exec=not all(_states_bounds(upserts.schema.field(name).type) for name in key),
-            writer_properties=_as_delta_rs_should(upserts.schema),
-            commit_properties=properties(commit),
-        )
-        if deletes.num_rows:
-            merger = merger.when_matched_delete(f"s.{quoted(flag)}")
-        merger = merger.when_matched_update(every).when_not_matched_insert(every, predicate=f"NOT s.{quoted(flag)}")
-        self.demand_ours(commit)
-        self._guarded(merger.execute)
-
-    def write(self, rows: pa.Table, mode: str, commit: Commit) -> None:
-        """Add or replace all rows of a table that delta-rs has to write; an overwrite may change the columns."""
-        demand_names(rows.column_names, self.location)
-        self.demand_ours(commit)
-        if mode == "append":
-            self.demand_types(rows.schema)
-        self._guarded(
-            lambda: write_deltalake(
-                self.table,
-                rows,
-                mode=mode,
-                schema_mode="overwrite" if mode == "overwrite" else None,
-                writer_properties=_as_delta_rs_should(rows.schema),
-                commit_properties=properties(commit),
-            )
-        )
-
     @property
     def takes_files(self) -> bool:
         """Return whether files can be added and removed as they are: nothing is stored of their rows next to them."""
@@ -374,11 +253,6 @@ class DeltaLocation:
         with self._reading(), opened(self._storage, added_file(file)) as stored:
             return read_columns(stored, schema)
 
-    def discard_files(self, added: Sequence[AddAction]) -> None:
-        """Remove files that no commit names."""
-        for file in added:
-            self._storage.delete_file(file.path)
-
     def commit_files(
         self, schema: pa.Schema, added: list[AddAction], removed: list[RemoveAction], mode: str, commit: Commit
     ) -> None:
@@ -388,7 +262,7 @@ class DeltaLocation:
         :raises SinkError: files of other types would stand next to those that stay.
         """
         if self._table is None:
-            self._guarded(lambda: self._create(schema, added, commit))
+            self.guarded(lambda: self._create(schema, added, commit))
             return
         if mode == "error":
             raise conflict(self.location)
@@ -398,9 +272,9 @@ class DeltaLocation:
         if (self._properties.get("delta.appendOnly") or "").lower() == "true" and (removed or mode == "overwrite"):
             raise refused("it may only be appended to", self.location, self._properties)
         if (mode == "append" and self.lacks_columns(schema)) or (has_local_times(schema) and not self._has_local_times):
-            self._guarded(lambda: self._change(schema, added, removed, mode, commit))
+            self.guarded(lambda: self._change(schema, added, removed, mode, commit))
             return
-        self._guarded(lambda: self._commit(schema, added, removed, mode, commit))
+        self.guarded(lambda: self._commit(schema, added, removed, mode, commit))
 
     def _commit(
         self, schema: pa.Schema, added: list[AddAction], removed: list[RemoveAction], mode: str, commit: Commit
@@ -484,23 +358,11 @@ class DeltaLocation:
             files.discard()
             raise
 
-    def compact_by_delta_rs(self, file_bytes: int, *, small: float) -> tuple[int, int]:
-        """Put small files together where delta-rs has to write; return how many went, and how many came.
-
-        :param small: part of the size that a file may lack before it is written again.
-        """
-        if sum(size < small * file_bytes for size in self.actions.column("size_bytes").to_pylist()) <= 1:
-            return 0, 0
-        as_it_should = _as_delta_rs_should(self.schema)
-        with self.writing():
-            metrics = self.table.optimize.compact(target_size=file_bytes, writer_properties=as_it_should)
-        return metrics["numFilesRemoved"], metrics["numFilesAdded"]
-
     def replace_files(self, added: list[AddAction], removed: list[RemoveAction]) -> None:
         """Commit files with the rows of others, in whose place they come; what others committed meanwhile may stay."""
         actions = [*(replace(file, data_change=False) for file in added), *removed]
-        marks = CommitProperties(custom_metadata={"cdc": json_bytes(_COMPACTION).decode()})
-        self._guarded(
+        marks = CommitProperties(custom_metadata={"cdc": json_bytes(COMPACTION).decode()})
+        self.guarded(
             lambda: self.table.create_write_transaction(actions, "append", self.table.schema(), commit_properties=marks)
         )
 
@@ -540,7 +402,7 @@ class DeltaLocation:
         if self.exists and not self.is_checked and commit.app.startswith("cdc/"):
             demand_ours(self, Owner.of(commit.app))
 
-    def _guarded(self, action: Callable[[], Any]) -> None:
+    def guarded(self, action: Callable[[], Any]) -> None:
         """Make a commit; nothing of it is visible where this raises."""
         with self.writing():
             action()
@@ -563,37 +425,3 @@ class DeltaLocation:
     def _properties(self) -> dict[str, str | None]:
         """The table's properties; none for a table that is not there."""
         return {} if self._table is None else dict(self._table.metadata().configuration)
-
-
-def _states_bounds(kind: pa.DataType) -> bool:
-    """Return whether all writers state bounds of a type that are not too narrow."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_date32(kind))
-
-
-def _as_delta_rs_should(schema: pa.Schema) -> WriterProperties | None:
-    """Return how delta-rs has to write: it states bounds of decimals that are too narrow, so it states none of them."""
-    wide = [f.name for f in schema if pa.types.is_decimal(f.type) and f.type.precision > _DOUBLE_DIGITS]
-    none = ColumnProperties(statistics_enabled="NONE")
-    return WriterProperties(column_properties=dict.fromkeys(wide, none)) if wide else None
-
-
-def demand_names(names: Sequence[str], location: str) -> None:
-    """Refuse columns that a Delta table cannot have together.
-
-    :raises SinkError: a name has a NUL, or two are the same but for their case.
-    """
-    folded: dict[str, str] = {}
-    for name in names:
-        other = folded.setdefault(name.lower(), name)
-        if other is not name:
-            problem = f"the columns {other!r} and {name!r} differ only in case"
-        elif "\0" in name:
-            problem = f"the name of the column {name!r} has a NUL"
-        else:
-            continue
-        raise SinkError(
-            "sink.columns_refused",
-            f"{problem}, which no Delta table can have",
-            where={"location": location},
-            hint="rename the column at the source, or leave the table out with tables.exclude",
-        )

@@ -10,6 +10,7 @@ from deltalake.transaction import RemoveAction
 
 from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.contract import Action, WrittenRows
+from spark_jobs.sinks.delta import by_delta_rs
 from spark_jobs.sinks.delta.data_files import DataFiles
 from spark_jobs.sinks.delta.table import DeltaLocation
 
@@ -123,11 +124,13 @@ def _write_by_delta_rs(target: DeltaLocation, action: Action) -> None:
     match action.verb:
         case "merge":
             assert action.deletes is not None
-            target.merge(rows, action.deletes, action.key, action.commit)
+            by_delta_rs.merge(target, rows, action.deletes, action.key, action.commit)
         case "overwrite":
-            target.write(pa.Table.from_arrays(rows.columns, schema=_numbered(rows.schema)), "overwrite", action.commit)
+            by_delta_rs.write(
+                target, pa.Table.from_arrays(rows.columns, schema=_numbered(rows.schema)), "overwrite", action.commit
+            )
         case _:
-            target.write(rows, "append" if action.verb == "append" else "error", action.commit)
+            by_delta_rs.write(target, rows, "append" if action.verb == "append" else "error", action.commit)
 
 
 def _numbered(schema: pa.Schema) -> pa.Schema:

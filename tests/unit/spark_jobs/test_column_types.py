@@ -13,6 +13,7 @@ from airflow_provider_cdc.core.errors import SinkError
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.delta import by_delta_rs
 from spark_jobs.sinks.delta.spark_writer import StageWriter
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
@@ -50,9 +51,9 @@ def test_rows_of_other_types_are_refused_and_the_table_stays(
         elif writer == "stage":
             StageWriter(Storage(str(tmp_path), {}), "staged").commit(target, action)
         elif writer == "delta-rs append":
-            target.write(rows, "append", commit(2))
+            by_delta_rs.write(target, rows, "append", commit(2))
         elif writer == "delta-rs merge":
-            target.merge(rows, rows.select(["id"]).slice(0, 0), ["id"], commit(2))
+            by_delta_rs.merge(target, rows, rows.select(["id"]).slice(0, 0), ["id"], commit(2))
         else:
             files = target.new_files(rows.schema)
             files.add(rows)

@@ -20,7 +20,7 @@ from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
-from spark_jobs.sinks.delta import data_files, key_merge
+from spark_jobs.sinks.delta import by_delta_rs, data_files, key_merge
 from spark_jobs.sinks.delta.key_bounds import KeyBounds
 from spark_jobs.sinks.delta.stored_files import files_with
 from spark_jobs.sinks.delta.table import DeltaLocation
@@ -339,7 +339,7 @@ def test_columns_of_a_store_that_creates_no_files_are_written_with_the_whole_tab
 def test_files_that_delta_rs_merged_are_merged_and_read(tmp_path: Path) -> None:
     location = str(tmp_path)
     _filled(location, files=1)
-    DeltaLocation(location, {}).merge(_rows(3), _rows(1).slice(1).select(["id"]), ["id"], commit(5))
+    by_delta_rs.merge(DeltaLocation(location, {}), _rows(3), _rows(1).slice(1).select(["id"]), ["id"], commit(5))
     _merge(location, _rows(4), 5)
     rows = {row["id"]: row["v"] for row in DeltaLocation(location, {}).rows().to_pylist()}
     assert rows == {i: f"new {i}" if i in (3, 4) else f"old {i}" for i in range(10) if i != 5}
