@@ -31,6 +31,7 @@ SPARK_TESTS = (
     "tests/airflow/test_spark_writer_on_s3.py",
     "tests/canal/test_spark.py",
     "tests/histories/test_histories_spark.py",
+    "tests/sinks/test_behaviour.py",
     "tests/spark/",
     "tests/system/test_kills_with_spark.py",
     "tests/system/test_repeat.py",

@@ -98,7 +98,7 @@ def tables(tmp_path: Path, postgres: Postgres, connection: psycopg.Connection[An
         write_deltalake(location, part, mode="append")
     columns = tuple(Column(id, name, ColumnType(kind)) for id, (name, kind) in enumerate(TYPES.items()))
     schema = TableSchema(columns, (0,)).document()
-    state = TableState("t1", "shop", "things", location, version=5, applied_seq=3, schema=schema)
+    state = TableState("t1", "shop", "things", "shop/things", version=5, applied_seq=3, schema=schema)
     pipeline = CdcPipeline.from_dict(
         {
             "name": "shop",

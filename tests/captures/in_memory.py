@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.histories.scripted import Script
 from tests.services.capture import Record, read
 
 DATA = Path(__file__).parent / "data"
+SEEDS = range(1, 1 + int(os.environ.get("CDC_SEEDS", "1")))
 Ends = dict[tuple[str, int], int]
 
 

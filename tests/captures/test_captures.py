@@ -144,8 +144,7 @@ def _lost_at_the_time(name: str, problem: str) -> bool:
     return (name, full, column, key) in LOST_AT_THE_TIME
 
 
-@pytest.mark.parametrize("batches", [1, 8])
-@pytest.mark.parametrize("name", [*CAPTURES, "shop"])
+@pytest.mark.parametrize(("name", "batches"), [*((name, 8) for name in (*CAPTURES, "shop")), ("public-a", 1)])
 def test_capture_in_batches_cut_anywhere_gives_the_final_content(
     name: str, batches: int, captured, tmp_path: Path
 ) -> None:

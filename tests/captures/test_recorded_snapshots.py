@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_cdc.core.documents import Rebuild, RebuildSource
-from tests.captures.in_memory import DATA, checkpoints, pipeline, records, rising, wrong_tables
+from tests.captures.in_memory import DATA, SEEDS, checkpoints, pipeline, records, rising, wrong_tables
 from tests.histories.log import Log
 from tests.histories.scripted import Script
 
@@ -36,7 +36,7 @@ def test_snapshots_without_rows_change_no_table(on_drop_table: str, log: Log, tm
 
 
 @pytest.mark.parametrize("cuts", [1, 3, 12])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", [RECOVERY, INCREMENTAL])
 def test_snapshots_cut_anywhere_give_the_final_content(
     name: str, seed: int, cuts: int, log: Log, tmp_path: Path

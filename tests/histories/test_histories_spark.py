@@ -30,8 +30,8 @@ from tests.services.spark_cluster import SparkCluster
 
 pytestmark = pytest.mark.spark
 
-COUNT = int(os.environ.get("CDC_HISTORIES", "50"))
-_MERGED = 8  # histories
+COUNT = int(os.environ.get("CDC_HISTORIES", "25"))
+_MERGED = COUNT // 6  # histories
 ROOT = Path(__file__).resolve().parents[2]
 
 

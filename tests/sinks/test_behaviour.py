@@ -99,8 +99,15 @@ def in_parts(tables: Tables, action: Action) -> Action:
     return replace(action, rows=action.rows.schema.empty_table(), parts=parts)
 
 
+@pytest.fixture(params=KINDS)
+def kind_of_tables(request: pytest.FixtureRequest, tmp_path: Path) -> Tables:
+    """Return tables that tasks write."""
+    return Tables(opened_sink(request.param), tmp_path, importlib.import_module(KINDS[request.param].reader).reader())
+
+
 @pytest.fixture(params=WAYS, ids=[f"{kind} by {way}" for kind, way in WAYS])
 def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Tables:
+    """Return tables that are written in each way."""
     kind, way = request.param
     reader = importlib.import_module(KINDS[kind].reader).reader()
     tables = Tables(opened_sink(kind), tmp_path, reader)
@@ -220,14 +227,16 @@ def test_a_table_that_is_there_already_is_not_created_over(tables: Tables) -> No
     assert tables.rows() == [{"id": 1, "v": "a"}]
 
 
-def test_what_is_not_there_has_no_version_and_no_columns(tables: Tables) -> None:
+def test_what_is_not_there_has_no_version_and_no_columns(kind_of_tables: Tables) -> None:
+    tables = kind_of_tables
     missing = tables.open()
     assert (missing.exists, missing.version, missing.applied(APP)) == (False, None, None)
     with pytest.raises(SinkError, match=r"sink\.missing"):
         _ = missing.schema
 
 
-def test_a_commit_onto_an_older_version_fails_and_leaves_nothing(tables: Tables) -> None:
+def test_a_commit_onto_an_older_version_fails_and_leaves_nothing(kind_of_tables: Tables) -> None:
+    tables = kind_of_tables
     tables.create(rows((1, "a")))
     before = tables.open()
     tables.do(Action("append", commit(2), rows((2, "b"))))
@@ -236,7 +245,9 @@ def test_a_commit_onto_an_older_version_fails_and_leaves_nothing(tables: Tables)
     assert (tables.rows(), tables.open().applied(APP)) == ([{"id": 1, "v": "a"}, {"id": 2, "v": "b"}], 2)
 
 
-def test_rows_that_do_not_fit_prevent_the_commit(tables: Tables) -> None:
+def test_rows_that_do_not_fit_prevent_the_commit(kind_of_tables: Tables) -> None:
+    tables = kind_of_tables
+
     def refuse(count: int) -> None:
         raise SinkError("apply.quarantine_exceeded", f"{count} rows do not fit", where={}, hint="none")
 
@@ -246,7 +257,8 @@ def test_rows_that_do_not_fit_prevent_the_commit(tables: Tables) -> None:
     assert (tables.rows(), tables.open().applied(APP)) == ([{"id": 1, "v": "a"}], 1)
 
 
-def test_an_older_version_has_its_own_rows(tables: Tables) -> None:
+def test_an_older_version_has_its_own_rows(kind_of_tables: Tables) -> None:
+    tables = kind_of_tables
     tables.create(rows((1, "a")))
     first = tables.open().version
     assert first is not None
@@ -258,7 +270,8 @@ def test_an_older_version_has_its_own_rows(tables: Tables) -> None:
         tables.open(99)
 
 
-def test_removing_rows_without_a_key_takes_one_each_and_hands_back_the_others(tables: Tables) -> None:
+def test_removing_rows_without_a_key_takes_one_each_and_hands_back_the_others(kind_of_tables: Tables) -> None:
+    tables = kind_of_tables
     unmatched: list[pa.Table] = []
     tables.create(rows((1, "a"), (1, "a"), (2, "b")))
     if not tables.writer().subtracts(tables.open()):
@@ -269,7 +282,8 @@ def test_removing_rows_without_a_key_takes_one_each_and_hands_back_the_others(ta
     assert [row for table in unmatched for row in table.to_pylist()] == [{"id": 3, "v": "c"}]
 
 
-def test_a_column_that_stored_rows_lack_is_null_in_them(tables: Tables) -> None:
+def test_a_column_that_stored_rows_lack_is_null_in_them(kind_of_tables: Tables) -> None:
+    tables = kind_of_tables
     wider = rows((2, "b")).append_column("w", pa.array([7], pa.int64()))
     tables.create(rows((1, "a")))
     if not tables.writer().adds_columns(tables.open(), wider.schema, merges=False):
@@ -294,7 +308,8 @@ def test_commits_of_others_are_not_ours(tables: Tables) -> None:
     assert tables.rows() == [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}]
 
 
-def test_maintenance_keeps_rows_and_marks_and_is_nobodys_change(tables: Tables) -> None:
+def test_maintenance_keeps_rows_and_marks_and_is_nobodys_change(kind_of_tables: Tables) -> None:
+    tables = kind_of_tables
     tables.create(rows((1, "a")))
     for seq in range(2, 14):
         tables.sink.task_writer().commit(tables.open(), Action("append", commit(seq), rows((seq, "b"))))
@@ -308,7 +323,8 @@ def test_maintenance_keeps_rows_and_marks_and_is_nobodys_change(tables: Tables) 
     assert after.is_only_maintained(before.version)
 
 
-def test_rows_of_parts_that_nobody_commits_can_be_removed(tables: Tables, tmp_path: Path) -> None:
+def test_rows_of_parts_that_nobody_commits_can_be_removed(kind_of_tables: Tables, tmp_path: Path) -> None:
+    tables = kind_of_tables
     tables.create(rows((1, "a")))
     there = set((tmp_path / "db").rglob("*.parquet"))
     files = tables.sink.task_writer().row_files(tables.open(), rows().schema, ["id"])
@@ -320,7 +336,8 @@ def test_rows_of_parts_that_nobody_commits_can_be_removed(tables: Tables, tmp_pa
     assert set((tmp_path / "db").rglob("*.parquet")) == there
 
 
-def test_the_airflow_side_reads_what_was_committed(tables: Tables) -> None:
+def test_the_airflow_side_reads_what_was_committed(kind_of_tables: Tables) -> None:
+    tables = kind_of_tables
     assert not tables.reader.is_table(tables.location, {})
     tables.create(rows((1, "a")))
     tables.do(Action("append", commit(2), rows((2, "b"))))

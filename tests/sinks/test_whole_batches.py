@@ -43,14 +43,15 @@ def test_every_table_of_the_demo_equals_the_database_after_every_hour(
         assert record.offset == len(partition)
         partition.append(Record(record.topic, record.partition, record.timestamp, record.key, record.value))
     sink = parquet_folder.open_sink({})
-    for phase in shop.phases:
+    phases = shop.phases if not policy else shop.phases[:3]
+    for phase in phases:
         ends = {(topic, part): end for topic, counts in phase.ends.items() for part, end in enumerate(counts)}
         script.sync({where: end for where, end in ends.items() if where in log.partitions})
         verdict = compare(tmp_path, phase.truth, [asdict(state) for state in script.states.values()], sink)
         assert [text for problems in verdict.problems.values() for text in problems] == []
         assert verdict.rows
     script.sync(rebuild=Rebuild(["shop.orders"]))
-    verdict = compare(tmp_path, shop.phases[-1].truth, [asdict(state) for state in script.states.values()], sink)
+    verdict = compare(tmp_path, phases[-1].truth, [asdict(state) for state in script.states.values()], sink)
     assert verdict.complete
     assert not list(tmp_path.rglob("_delta_log"))
 
