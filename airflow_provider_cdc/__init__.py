@@ -12,16 +12,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from airflow_provider_cdc.assets import cdc_asset
-    from airflow_provider_cdc.checks import Freshness, NoParked, QuarantineBelow, RowCount, SourceEquals
     from airflow_provider_cdc.core.config import CanalSource, CdcPipeline, DeltaSink, KafkaSource, RunPolicy, TableRules
     from airflow_provider_cdc.hooks.canal import CanalHook
-    from airflow_provider_cdc.hooks.canal_targets import KafkaTarget, LandingFolder
     from airflow_provider_cdc.hooks.kafka import KafkaProgressHook
     from airflow_provider_cdc.hooks.ledger import CdcLedgerHook
     from airflow_provider_cdc.hooks.pipeline import CdcHook
-    from airflow_provider_cdc.links import CdcBatchLink, CdcPipelineLink
-    from airflow_provider_cdc.notifier import CdcNotifier
     from airflow_provider_cdc.operators.approve import CdcApproveOperator
     from airflow_provider_cdc.operators.canal import CanalDrainOperator
     from airflow_provider_cdc.operators.check import CdcCheckOperator
@@ -32,12 +27,17 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.operators.replay import CdcReplayOperator
     from airflow_provider_cdc.operators.sync import CdcSyncOperator
     from airflow_provider_cdc.operators.table_state import CdcTableStateOperator
-    from airflow_provider_cdc.retries import CdcRetryPolicy
     from airflow_provider_cdc.sensors.applied import CdcAppliedSensor
     from airflow_provider_cdc.sensors.health import CdcHealthSensor
     from airflow_provider_cdc.sensors.lag import CdcLagSensor
     from airflow_provider_cdc.sensors.received import CdcReceivedSensor
     from airflow_provider_cdc.sensors.schema_change import CdcSchemaChangeSensor
+    from airflow_provider_cdc.sources.canal_targets import KafkaTarget, LandingFolder
+    from airflow_provider_cdc.surface.assets import cdc_asset
+    from airflow_provider_cdc.surface.checks import Freshness, NoParked, QuarantineBelow, RowCount, SourceEquals
+    from airflow_provider_cdc.surface.links import CdcBatchLink, CdcPipelineLink
+    from airflow_provider_cdc.surface.notifier import CdcNotifier
+    from airflow_provider_cdc.surface.retries import CdcRetryPolicy
     from airflow_provider_cdc.task_group import CdcDag, cdc_task_group
     from airflow_provider_cdc.triggers.watcher import (
         CdcLagExceededTrigger,
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "CanalDrainOperator": "airflow_provider_cdc.operators.canal",
-    "KafkaTarget": "airflow_provider_cdc.hooks.canal_targets",
-    "LandingFolder": "airflow_provider_cdc.hooks.canal_targets",
+    "KafkaTarget": "airflow_provider_cdc.sources.canal_targets",
+    "LandingFolder": "airflow_provider_cdc.sources.canal_targets",
     "CanalHook": "airflow_provider_cdc.hooks.canal",
     "CanalSource": "airflow_provider_cdc.core.config",
     "CdcPipeline": "airflow_provider_cdc.core.config",
@@ -68,23 +68,23 @@ _HOMES = {
     "CdcReplayOperator": "airflow_provider_cdc.operators.replay",
     "CdcDag": "airflow_provider_cdc.task_group",
     "cdc_task_group": "airflow_provider_cdc.task_group",
-    "Freshness": "airflow_provider_cdc.checks",
-    "NoParked": "airflow_provider_cdc.checks",
-    "QuarantineBelow": "airflow_provider_cdc.checks",
-    "RowCount": "airflow_provider_cdc.checks",
-    "SourceEquals": "airflow_provider_cdc.checks",
+    "Freshness": "airflow_provider_cdc.surface.checks",
+    "NoParked": "airflow_provider_cdc.surface.checks",
+    "QuarantineBelow": "airflow_provider_cdc.surface.checks",
+    "RowCount": "airflow_provider_cdc.surface.checks",
+    "SourceEquals": "airflow_provider_cdc.surface.checks",
     "CdcSyncOperator": "airflow_provider_cdc.operators.sync",
     "CdcAppliedSensor": "airflow_provider_cdc.sensors.applied",
     "CdcHealthSensor": "airflow_provider_cdc.sensors.health",
     "CdcLagSensor": "airflow_provider_cdc.sensors.lag",
-    "cdc_asset": "airflow_provider_cdc.assets",
+    "cdc_asset": "airflow_provider_cdc.surface.assets",
     "CdcReceivedSensor": "airflow_provider_cdc.sensors.received",
     "CdcSchemaChangeSensor": "airflow_provider_cdc.sensors.schema_change",
     "CdcTableStateOperator": "airflow_provider_cdc.operators.table_state",
-    "CdcNotifier": "airflow_provider_cdc.notifier",
-    "CdcRetryPolicy": "airflow_provider_cdc.retries",
-    "CdcPipelineLink": "airflow_provider_cdc.links",
-    "CdcBatchLink": "airflow_provider_cdc.links",
+    "CdcNotifier": "airflow_provider_cdc.surface.notifier",
+    "CdcRetryPolicy": "airflow_provider_cdc.surface.retries",
+    "CdcPipelineLink": "airflow_provider_cdc.surface.links",
+    "CdcBatchLink": "airflow_provider_cdc.surface.links",
     "CdcLagExceededTrigger": "airflow_provider_cdc.triggers.watcher",
     "CdcNewRecordsTrigger": "airflow_provider_cdc.triggers.watcher",
     "CdcTableParkedTrigger": "airflow_provider_cdc.triggers.watcher",

@@ -14,7 +14,7 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from airflow_provider_cdc.checks import Check
+    from airflow_provider_cdc.surface.checks import Check
 
 UNTIL = "{{ data_interval_end or '' }}"
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from airflow_provider_cdc.batch.job import JobMaker
 from airflow_provider_cdc.batch.lake_question import ask
 from airflow_provider_cdc.batch.planned_batch import this_process
+from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Adoption
 from airflow_provider_cdc.core.lake.own_lake import LakeIdentity
@@ -16,7 +17,6 @@ from airflow_provider_cdc.core.ledger import Batch, Ledger, Owner
 from airflow_provider_cdc.core.ledger.records import SYNC
 from airflow_provider_cdc.core.model.status import BatchStatus
 from airflow_provider_cdc.engine import Stopper
-from airflow_provider_cdc.hooks.connections import ledger_url
 
 
 def adopt(

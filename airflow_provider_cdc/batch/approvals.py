@@ -11,6 +11,7 @@ from typing import Any
 from airflow_provider_cdc.batch.orders import run_approval
 from airflow_provider_cdc.batch.planned_batch import this_process
 from airflow_provider_cdc.batch.result import BatchResult, from_ledger, stored_result, table_states
+from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.ledger import Batch, Ledger, TaskTry
@@ -23,7 +24,6 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
     AskedChange,
     newest_answers,
 )
-from airflow_provider_cdc.hooks.connections import ledger_url
 
 
 def asked_changes(batches: Sequence[Batch]) -> list[AskedChange]:

@@ -9,10 +9,10 @@ from functools import wraps
 from typing import Concatenate, ParamSpec
 
 from airflow_provider_cdc.batch.result import BatchResult
+from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import BusyError, CdcError
 from airflow_provider_cdc.core.ledger import Ledger, TaskTry
-from airflow_provider_cdc.hooks.connections import ledger_url
 
 P = ParamSpec("P")
 Work = Callable[Concatenate[CdcPipeline, P], BatchResult]

@@ -12,12 +12,12 @@ from airflow_provider_cdc.batch.planned_batch import PlannedBatch, Say, this_pro
 from airflow_provider_cdc.batch.recovery import take_over
 from airflow_provider_cdc.batch.result import BatchResult
 from airflow_provider_cdc.batch.source_log import held, open_log
+from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Result
 from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger, Owner
 from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.engine import Stopper
-from airflow_provider_cdc.hooks.connections import ledger_url
 
 
 @dataclass(slots=True)

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from airflow_provider_cdc.connections.lookup import spark_target
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.hooks.connections import spark_target
 
 INLINE_RECORDS = 900_000  # up to so many one process ends sooner than a local application of Spark (design/performance)
 

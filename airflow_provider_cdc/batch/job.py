@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_cdc.batch.engine_choice import engine_of
+from airflow_provider_cdc.connections.lookup import spark_target, storage_options
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import BatchOrder, JobDocument, Rebuild, Replay, TableState
 from airflow_provider_cdc.core.lake.own_lake import LakeIdentity
 from airflow_provider_cdc.core.ledger import Batch, Ledger
 from airflow_provider_cdc.core.ledger.records import offsets_document
 from airflow_provider_cdc.core.plan.ranges import Range
-from airflow_provider_cdc.hooks.connections import spark_target, storage_options
 
 _STORAGE_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
@@ -46,8 +46,8 @@ class JobMaker:
 
     def make(self) -> tuple[JobDocument, dict[str, dict[str, str]]]:
         """Return the job document, and the secrets that go with it another way."""
+        from airflow_provider_cdc.connections.kafka_config import SECRETS
         from airflow_provider_cdc.core.formats.registry import portable_options
-        from airflow_provider_cdc.hooks.kafka_config import SECRETS
 
         pipeline, batch = self.pipeline, self.batch
         lake = self.ledger.lake(pipeline.name)

@@ -13,12 +13,12 @@ from airflow_provider_cdc.batch.lake_question import ask
 from airflow_provider_cdc.batch.planned_batch import this_process
 from airflow_provider_cdc.batch.recovery import folded_batch
 from airflow_provider_cdc.batch.result import table_states
+from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import ExpiredLog, Maintenance, Result, TableMaintenance
 from airflow_provider_cdc.core.errors import BusyError
 from airflow_provider_cdc.core.ledger import Batch, Ledger, Owner
 from airflow_provider_cdc.engine import Stopper
-from airflow_provider_cdc.hooks.connections import ledger_url
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from airflow_provider_cdc.batch.course import Course, carry_out
 from airflow_provider_cdc.batch.planned_batch import PlannedBatch
 from airflow_provider_cdc.batch.planner import plan_settling
 from airflow_provider_cdc.batch.result import BatchResult, newest_by_name, table_states
+from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Approval, BatchOrder, Decision, Rebuild, Replay, Result, TableState
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.ledger import Batch, Ledger
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.timeline.asked_changes import AskedChange
-from airflow_provider_cdc.hooks.connections import ledger_url
 
 
 def run_replay(pipeline: CdcPipeline, replay: Replay, **course: Any) -> BatchResult:

@@ -19,7 +19,7 @@ from airflow_provider_cdc.core.model.offsets import Offsets
 from airflow_provider_cdc.core.model.status import BatchStatus
 from airflow_provider_cdc.core.plan.progress import SLACK_MS, Mark, PartitionFacts
 from airflow_provider_cdc.core.plan.ranges import Range, plan_range
-from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, Watermarks
+from airflow_provider_cdc.sources.kafka_reading import KafkaRecord, Watermarks
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.formats.contract import Format, SliceInfo

@@ -11,12 +11,12 @@ from airflow_provider_cdc.batch.coming_ddl import coming_ddl
 from airflow_provider_cdc.batch.explain import explain
 from airflow_provider_cdc.batch.planner import observe, propose_batch
 from airflow_provider_cdc.batch.source_log import SourceLog, open_log
+from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.ledger import Batch, Ledger
 from airflow_provider_cdc.core.ledger.records import offsets_document, time_text
 from airflow_provider_cdc.core.model.status import BatchStatus, ResultStatus
 from airflow_provider_cdc.core.plan.ranges import Range
-from airflow_provider_cdc.hooks.connections import ledger_url
 
 _STATUS = {BatchStatus.PLANNED: "planned", BatchStatus.COMMITTED: "done"}
 

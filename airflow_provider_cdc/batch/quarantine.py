@@ -19,14 +19,14 @@ from airflow_provider_cdc.batch.planned_batch import this_process
 from airflow_provider_cdc.batch.planner import made_again
 from airflow_provider_cdc.batch.result import BatchResult, stored_result, table_states
 from airflow_provider_cdc.batch.source_log import open_log
+from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Decision, DecisionAction, Look, QuarantineEntry
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.ledger import Ledger
-from airflow_provider_cdc.hooks.connections import ledger_url
 
 if TYPE_CHECKING:
-    from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord
+    from airflow_provider_cdc.sources.kafka_reading import KafkaRecord
 
 RecordId = tuple[str, int, int]
 """Topic, partition and offset."""
@@ -219,7 +219,7 @@ def _demand_readable(pipeline: CdcPipeline, lines: Sequence[Mapping[str, Any]]) 
     """
     from functools import partial
 
-    from airflow_provider_cdc.commands.decode import changes
+    from airflow_provider_cdc.batch.recorded_changes import changes
     from airflow_provider_cdc.core.formats.common.record_groups import unbroken_stretches
     from airflow_provider_cdc.core.formats.contract import Grouped
     from airflow_provider_cdc.core.formats.registry import open_format

@@ -15,12 +15,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow_provider_cdc.batch.result import table_states
+from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline, KafkaSource
 from airflow_provider_cdc.core.errors import ConfigurationError, SourceError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.ledger import Ledger
 from airflow_provider_cdc.core.model.status import TableStatus
-from airflow_provider_cdc.hooks.connections import ledger_url
 
 _TIMEOUT = 30.0
 _SLACK = timedelta(seconds=5)  # by which the clocks of this machine and of the source may differ
@@ -53,8 +53,8 @@ def signal_snapshot(pipeline: CdcPipeline, tables: Sequence[str]) -> SnapshotSig
     :raises UnavailableError: Kafka does not answer.
     """
     from airflow_provider_cdc.batch.orders import demand_tables
-    from airflow_provider_cdc.hooks.kafka_log import KafkaLog
-    from airflow_provider_cdc.hooks.kafka_writer import KafkaWriter
+    from airflow_provider_cdc.sources.kafka_log import KafkaLog
+    from airflow_provider_cdc.sources.kafka_writer import KafkaWriter
 
     topic, prefix = _topic_and_prefix(pipeline)
     states = table_states(Ledger(ledger_url(pipeline.ledger)), pipeline.name).values()

@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from airflow_provider_cdc.core.config import CanalSource, CdcPipeline
-from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, TopicPartition, Watermarks
+from airflow_provider_cdc.sources.kafka_reading import KafkaRecord, TopicPartition, Watermarks
 
 if TYPE_CHECKING:
+    from airflow_provider_cdc.connections.canal_address import CanalAddress
     from airflow_provider_cdc.core.ledger import Lease
     from airflow_provider_cdc.core.model.offsets import Offsets
-    from airflow_provider_cdc.hooks.canal_log import CanalLog, Right
-    from airflow_provider_cdc.hooks.canal_session import CanalAddress
+    from airflow_provider_cdc.sources.canal_log import CanalLog, Right
 
 
 class SourceLog(Protocol):
@@ -81,11 +81,11 @@ def open_log(pipeline: CdcPipeline, *, right: Right | None = None, first_contact
     :param first_contact: seconds within which a cluster of Kafka has to answer a new client.
     """
     if isinstance(pipeline.source, CanalSource):
-        from airflow_provider_cdc.hooks.connections import canal_address, storage_options
+        from airflow_provider_cdc.connections.lookup import canal_address, storage_options
 
         stored = storage_options(pipeline.sink.storage_connection)
         return _canal_log(pipeline, lambda: canal_address(pipeline.source.connection), stored, right)
-    from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+    from airflow_provider_cdc.sources.kafka_log import KafkaLog
 
     return KafkaLog(pipeline.source.connection, first_contact=first_contact)
 
@@ -97,7 +97,7 @@ async def resolve_source(pipeline: CdcPipeline, owner: str, first_contact: float
     :param first_contact: seconds within which a cluster of Kafka has to answer a new client.
     :raises ConfigurationError: a connection is not there, of another type, or has a key that is not allowed.
     """
-    from airflow_provider_cdc.hooks import connections
+    from airflow_provider_cdc.connections import lookup as connections
 
     conn_id = pipeline.source.connection
     if isinstance(pipeline.source, CanalSource):
@@ -109,7 +109,7 @@ async def resolve_source(pipeline: CdcPipeline, owner: str, first_contact: float
         where = f"{address.host}:{address.port}"
         opening = partial(_canal_log, pipeline, lambda: address, stored, right)
         return ResolvedSource((conn_id, pipeline.name), where, key, opening)
-    from airflow_provider_cdc.hooks.kafka_log import ResolvedKafkaLog, async_client_config
+    from airflow_provider_cdc.sources.kafka_log import ResolvedKafkaLog, async_client_config
 
     config = await async_client_config(conn_id)
     servers = ",".join(sorted(config["bootstrap.servers"].split(",")))
@@ -125,7 +125,7 @@ def _canal_log(
     pipeline: CdcPipeline, address: Callable[[], CanalAddress], stored: dict[str, str], right: Right | None
 ) -> CanalLog:
     from airflow_provider_cdc.core.lake.segments import SegmentLog, segments_folder
-    from airflow_provider_cdc.hooks.canal_log import CanalLog
+    from airflow_provider_cdc.sources.canal_log import CanalLog
 
     assert isinstance(pipeline.source, CanalSource)
     folder = segments_folder(pipeline.name, pipeline.source.destination)
@@ -159,8 +159,8 @@ def when_free(pipeline: CdcPipeline, owner: str, url: str | None = None) -> Righ
 
     @contextmanager
     def right() -> Iterator[Callable[[], None]]:
+        from airflow_provider_cdc.connections.lookup import ledger_url
         from airflow_provider_cdc.core.ledger import Ledger
-        from airflow_provider_cdc.hooks.connections import ledger_url
 
         with Ledger(url or ledger_url(pipeline.ledger)).lease(
             pipeline.name, owner, pipeline.policy.lease_seconds

@@ -36,7 +36,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.left_out_columns import without_left_out
 from airflow_provider_cdc.core.timeline.stated import stated_changes
-from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange, SchemaVersion, TableTimeline
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EVENTS = {
@@ -115,17 +115,6 @@ def _structure(
     :param asked: changes of the table that its policy asked about.
     :param emptied: its location holds nothing of it.
     """
-    versions = []
-    for version in table.versions:
-        columns = [
-            {"name": c.name, "type": str(c.type), "nullable": c.nullable, "key": c.id in version.schema.key}
-            for c in version.schema.columns
-        ]
-        change = at.get(version.position)
-        kind = None if change is None or not change.statement else str(kind_of(change.statement, change.dialect))
-        by = [_asked_by(one) for one in asked if one.position == version.position and one.policy not in DENIABLE]
-        policy_value = by[0] if by else "apply"
-        versions.append({**_origin(version.position, at), "kind": kind, "policy": policy_value, "columns": columns})
     events: list[tuple[str, str, str, str | None]] = [
         ("truncate", position, "apply", None)
         for position in table.clears
@@ -147,12 +136,24 @@ def _structure(
     return {
         "database": name.database,
         "table": name.table,
-        "versions": versions,
+        "versions": [_version(version, at, asked) for version in table.versions],
         "events": [
             {"event": event, **_origin(position, at), "policy": answer, "detail": detail}
             for event, position, answer, detail in sorted(events, key=lambda item: item[1])
         ],
     }
+
+
+def _version(version: SchemaVersion, at: Mapping[str, SchemaChange], asked: Sequence[AskedChange]) -> dict[str, Any]:
+    """Return one schema version of a table; parameters are those of :func:`_structure`."""
+    columns = [
+        {"name": c.name, "type": str(c.type), "nullable": c.nullable, "key": c.id in version.schema.key}
+        for c in version.schema.columns
+    ]
+    change = at.get(version.position)
+    kind = None if change is None or not change.statement else str(kind_of(change.statement, change.dialect))
+    by = [_asked_by(one) for one in asked if one.position == version.position and one.policy not in DENIABLE]
+    return {**_origin(version.position, at), "kind": kind, "policy": by[0] if by else "apply", "columns": columns}
 
 
 def _taken(policy: str, otherwise: str) -> str:

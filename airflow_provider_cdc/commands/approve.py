@@ -34,8 +34,8 @@ def approve(args: Namespace) -> int:
     """Show what waits for an approval, or approve it and finish the batch."""
 
     def work() -> int:
+        from airflow_provider_cdc.connections.lookup import ledger_url
         from airflow_provider_cdc.core.ledger import Ledger
-        from airflow_provider_cdc.hooks.connections import ledger_url
 
         _demand_one_purpose(args)
         pipeline = CdcPipeline.from_yaml(args.pipeline)

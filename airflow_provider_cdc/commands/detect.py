@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from airflow_provider_cdc.batch.record_files import lines, opened, record_of, take
 from airflow_provider_cdc.commands.output import (
     CONFIGURATION,
     DATA,
@@ -17,7 +18,6 @@ from airflow_provider_cdc.commands.output import (
     print_json,
     print_table,
 )
-from airflow_provider_cdc.commands.record_files import lines, opened, record_of, take
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.formats.contract import Records

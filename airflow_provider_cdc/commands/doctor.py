@@ -165,7 +165,7 @@ def _format(pipeline: CdcPipeline) -> str:
 
 def _broker(pipeline: CdcPipeline) -> str:
     from airflow_provider_cdc.core.errors import SourceError
-    from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+    from airflow_provider_cdc.sources.kafka_log import KafkaLog
 
     log = KafkaLog(pipeline.source.connection)
     existing = log.topics()
@@ -181,7 +181,7 @@ def _broker(pipeline: CdcPipeline) -> str:
 
 def _compaction(pipeline: CdcPipeline) -> Finding:
     """Check that the topics keep all records: a compacted one loses changes, and deletes with them."""
-    from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+    from airflow_provider_cdc.sources.kafka_log import KafkaLog
 
     try:
         log = KafkaLog(pipeline.source.connection)
@@ -202,8 +202,8 @@ def _compaction(pipeline: CdcPipeline) -> Finding:
 def _canal(pipeline: CdcPipeline, destination: str) -> str:
     """Log in and subscribe: that changes nothing on the server for a client that reads there already."""
     from airflow_provider_cdc.batch.source_log import open_log
-    from airflow_provider_cdc.hooks.canal_session import CanalSession
-    from airflow_provider_cdc.hooks.connections import canal_address
+    from airflow_provider_cdc.connections.lookup import canal_address
+    from airflow_provider_cdc.sources.canal_session import CanalSession
 
     address = canal_address(pipeline.source.connection)
     with CanalSession(address, destination, timeout=15.0) as session:
@@ -214,8 +214,8 @@ def _canal(pipeline: CdcPipeline, destination: str) -> str:
 
 
 def _ledger(pipeline: CdcPipeline) -> str:
+    from airflow_provider_cdc.connections.lookup import ledger_url
     from airflow_provider_cdc.core.ledger import Ledger
-    from airflow_provider_cdc.hooks.connections import ledger_url
 
     ledger = Ledger(ledger_url(pipeline.ledger))
     last, holder = ledger.last(pipeline.name), ledger.holder(pipeline.name)
@@ -224,8 +224,8 @@ def _ledger(pipeline: CdcPipeline) -> str:
 
 
 def _sink(pipeline: CdcPipeline) -> str:
+    from airflow_provider_cdc.connections.lookup import storage_options
     from airflow_provider_cdc.core.errors import SinkError
-    from airflow_provider_cdc.hooks.connections import storage_options
 
     stored, root = PipelineTables(pipeline, storage_options), pipeline.sink.root
     options = stored.options  # also where the root is a folder: the connection is to be there
@@ -245,7 +245,7 @@ def _sink(pipeline: CdcPipeline) -> str:
 
 
 def _spark(pipeline: CdcPipeline) -> str:
-    from airflow_provider_cdc.hooks.connections import spark_target
+    from airflow_provider_cdc.connections.lookup import spark_target
 
     target = spark_target(pipeline.spark.connection)
     python = pipeline.spark.python or sys.executable

@@ -21,8 +21,8 @@ def lag(args: Namespace) -> int:
 
     def work() -> int:
         from airflow_provider_cdc.batch.source_log import open_log
+        from airflow_provider_cdc.connections.lookup import ledger_url
         from airflow_provider_cdc.core.ledger import Ledger
-        from airflow_provider_cdc.hooks.connections import ledger_url
         from airflow_provider_cdc.watch.lag import applied_offsets, observe_lag
 
         pipeline = CdcPipeline.from_yaml(args.pipeline)

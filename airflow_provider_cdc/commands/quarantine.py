@@ -9,8 +9,8 @@ from argparse import Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_cdc.batch.record_files import lines, opened, record_of
 from airflow_provider_cdc.commands.output import DONE, guarded, json_line, print_json, print_table
-from airflow_provider_cdc.commands.record_files import lines, opened, record_of
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import ConfigurationError
 

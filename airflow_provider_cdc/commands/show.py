@@ -28,8 +28,8 @@ def tables(args: Namespace) -> int:
         from airflow_provider_cdc.batch.quarantine import stale_rows
         from airflow_provider_cdc.batch.result import table_states
         from airflow_provider_cdc.batch.table_history import table_history
+        from airflow_provider_cdc.connections.lookup import ledger_url
         from airflow_provider_cdc.core.ledger import Ledger
-        from airflow_provider_cdc.hooks.connections import ledger_url
 
         pipeline = CdcPipeline.from_yaml(args.pipeline)
         opened = Ledger(ledger_url(pipeline.ledger))
@@ -87,8 +87,8 @@ def ledger(args: Namespace) -> int:
     """Show the pipeline's batches."""
 
     def work() -> int:
+        from airflow_provider_cdc.connections.lookup import ledger_url
         from airflow_provider_cdc.core.ledger import Ledger
-        from airflow_provider_cdc.hooks.connections import ledger_url
 
         pipeline = CdcPipeline.from_yaml(args.pipeline)
         batches = Ledger(ledger_url(pipeline.ledger)).batches(pipeline.name)

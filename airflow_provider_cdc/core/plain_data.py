@@ -64,7 +64,7 @@ _PLANS: dict[type[Any], _Plan] = {}
 
 
 class _Form(NamedTuple):
-    """What turns values of a type into plain data and back; None where they are plain."""
+    """Hold what turns values of a type into plain data and back; None where they are plain."""
 
     write: Convert | None = None
     read: Convert | None = None

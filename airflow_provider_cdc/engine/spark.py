@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from airflow_provider_cdc.connections.lookup import SparkTarget, mask, spark_target
 from airflow_provider_cdc.core.config import SparkSettings
 from airflow_provider_cdc.core.documents import SECRETS_VARIABLE, Result
 from airflow_provider_cdc.core.errors import ConfigurationError
@@ -35,7 +36,6 @@ from airflow_provider_cdc.engine.task import (
     die_with_parent,
     read_result,
 )
-from airflow_provider_cdc.hooks.connections import SparkTarget, mask, spark_target
 
 # The driver lives for seconds: the optimising compiler and a parallel collector would cost more than they gain.
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"

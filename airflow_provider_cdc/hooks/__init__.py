@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read Kafka for the planner and the sensors, and resolve connections into plain options."""
+"""Offer pipelines, ledgers and sources as Airflow hooks, with forms and test buttons of their connections."""

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from airflow.sdk import BaseHook
 
+from airflow_provider_cdc.connections.lookup import canal_address
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError
-from airflow_provider_cdc.hooks.canal_session import CanalBatch, CanalSession
-from airflow_provider_cdc.hooks.connections import canal_address
+from airflow_provider_cdc.sources.canal_session import CanalBatch, CanalSession
 
 
 class CanalHook(BaseHook):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import BaseHook
 
 from airflow_provider_cdc.core.errors import CdcError
-from airflow_provider_cdc.hooks.kafka_log import KafkaLog, KafkaRecord, TopicPartition, Watermarks
+from airflow_provider_cdc.sources.kafka_log import KafkaLog, KafkaRecord, TopicPartition, Watermarks
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.config import CdcPipeline
@@ -35,8 +35,8 @@ class KafkaProgressHook(KafkaLog, BaseHook):
 
     def lag(self, pipeline: CdcPipeline) -> Lag:
         """Return how far the tables of a pipeline are behind the source now, with this connection."""
+        from airflow_provider_cdc.connections.lookup import ledger_url
         from airflow_provider_cdc.core.ledger import Ledger
-        from airflow_provider_cdc.hooks.connections import ledger_url
         from airflow_provider_cdc.watch.lag import applied_offsets, observe_lag
 
         return observe_lag(pipeline, self, applied_offsets(Ledger(ledger_url(pipeline.ledger)), pipeline.name))

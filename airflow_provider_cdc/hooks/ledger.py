@@ -32,8 +32,8 @@ class CdcLedgerHook(BaseHook):
 
     def get_conn(self) -> Ledger:
         """Return the ledger."""
+        from airflow_provider_cdc.connections.lookup import ledger_url
         from airflow_provider_cdc.core.ledger import Ledger
-        from airflow_provider_cdc.hooks.connections import ledger_url
 
         return Ledger(ledger_url(self.ledger_conn_id))
 

@@ -32,8 +32,8 @@ class CdcHook(BaseHook):
 
     def get_conn(self) -> Ledger:
         """Return the pipeline's ledger."""
+        from airflow_provider_cdc.connections.lookup import ledger_url
         from airflow_provider_cdc.core.ledger import Ledger
-        from airflow_provider_cdc.hooks.connections import ledger_url
 
         return Ledger(ledger_url(self.pipeline.ledger))
 
@@ -102,7 +102,7 @@ class CdcHook(BaseHook):
         return self._read(state, columns, where)
 
     def _read(self, state: TableState, columns: list[str] | None, where: dict[str, Any]) -> pa.Table:
-        from airflow_provider_cdc.hooks.connections import storage_options
+        from airflow_provider_cdc.connections.lookup import storage_options
         from airflow_provider_cdc.sinks.contract import UnreadableTableError
         from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables
 

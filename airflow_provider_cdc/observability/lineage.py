@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from openlineage.client.generated.base import OutputDataset
     from openlineage.client.generated.column_lineage_dataset import Fields
 
-    from airflow_provider_cdc.checks import CheckResult
     from airflow_provider_cdc.core.config import CdcPipeline
     from airflow_provider_cdc.core.ledger import Batch, Ledger
+    from airflow_provider_cdc.core.model.check_result import CheckResult
 
 Name = tuple[str, str]
 """Namespace and name of a dataset."""

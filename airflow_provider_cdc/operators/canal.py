@@ -16,7 +16,7 @@ from airflow_provider_cdc.operators.pipeline import airflow_errors
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_cdc.hooks.canal_targets import KafkaTarget, LandingFolder
+    from airflow_provider_cdc.sources.canal_targets import KafkaTarget, LandingFolder
 
 
 class CanalDrainOperator(BaseOperator):
@@ -65,9 +65,9 @@ class CanalDrainOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, int]:
         """Take, store and acknowledge; return the numbers."""
-        from airflow_provider_cdc.hooks.canal_drain import Limits, drain
-        from airflow_provider_cdc.hooks.canal_session import CanalSession
-        from airflow_provider_cdc.hooks.connections import canal_address
+        from airflow_provider_cdc.connections.lookup import canal_address
+        from airflow_provider_cdc.sources.canal_drain import Limits, drain
+        from airflow_provider_cdc.sources.canal_session import CanalSession
 
         with airflow_errors():
             source = CanalSource(

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
-    from airflow_provider_cdc.checks import Check, CheckedTables, CheckResult
     from airflow_provider_cdc.core.config import CdcPipeline
     from airflow_provider_cdc.core.documents import TableState
+    from airflow_provider_cdc.core.model.check_result import CheckResult
+    from airflow_provider_cdc.surface.checks import Check, CheckedTables
 
 
 class CdcCheckOperator(PipelineOperator):
@@ -89,9 +90,9 @@ class CdcCheckOperator(PipelineOperator):
 
     def _checked(self, pipeline: CdcPipeline) -> CheckedTables:
         from airflow_provider_cdc.batch.result import table_states
-        from airflow_provider_cdc.checks import CheckedTables
+        from airflow_provider_cdc.connections.lookup import ledger_url
         from airflow_provider_cdc.core.ledger import Ledger
-        from airflow_provider_cdc.hooks.connections import ledger_url
+        from airflow_provider_cdc.surface.checks import CheckedTables
 
         states = {
             f"{state.database}.{state.table}": state

@@ -35,7 +35,7 @@ class RepairOperator(PipelineOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Run the batch and return the small result."""
-        from airflow_provider_cdc.operators.sync import small
+        from airflow_provider_cdc.operators.sync_result import small
 
         with airflow_errors():
             pipeline = self.configured(context)

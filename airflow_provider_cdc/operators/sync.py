@@ -12,14 +12,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.sdk import Asset, AssetAlias, BaseOperatorLink, conf
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, AirflowTaskTimeout
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowTaskTimeout
 
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant, as_pipeline
+from airflow_provider_cdc.connections.settings import (
+    default_lease_wait,
+    max_xcom_tables,
+    metrics_table_tags,
+    openlineage_columns,
+)
 from airflow_provider_cdc.core.errors import BusyError, CdcError, ConfigurationError
-from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.engine.task import Stopper
-from airflow_provider_cdc.links import CdcBatchLink, CdcPipelineLink
 from airflow_provider_cdc.operators.pipeline import (
     PipelineOperator,
     airflow_error,
@@ -27,7 +31,8 @@ from airflow_provider_cdc.operators.pipeline import (
     push_link,
     task_try,
 )
-from airflow_provider_cdc.settings import default_lease_wait, max_xcom_tables, metrics_table_tags, openlineage_columns
+from airflow_provider_cdc.operators.sync_result import log_result, problem_of, small
+from airflow_provider_cdc.surface.links import CdcBatchLink, CdcPipelineLink
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -40,8 +45,6 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.core.ledger import Batch, Ledger
     from airflow_provider_cdc.observability.lineage import BatchLineage
 
-_SHOWN = 50
-_LEFT_OUT = ("statements", "quarantine")  # of a result in XCom
 _GRACE = timedelta(seconds=60)
 """Time after the trigger's own deadline; Airflow's timeout then is for a trigger that is gone."""
 _WINDOWS = ("cover", "exact")
@@ -164,8 +167,8 @@ class CdcSyncOperator(PipelineOperator):
 
     def _work(self, context: Context, started: float) -> dict[str, Any]:
         from airflow_provider_cdc.batch.window import choose_until
+        from airflow_provider_cdc.connections.lookup import ledger_url
         from airflow_provider_cdc.core.ledger import Ledger
-        from airflow_provider_cdc.hooks.connections import ledger_url
         from airflow_provider_cdc.observability.metrics import error_metrics, send
 
         with airflow_errors():
@@ -312,13 +315,13 @@ class CdcSyncOperator(PipelineOperator):
         """Log the result, send events, and return it or raise what parked and waiting tables ask for."""
         batch = None if result.seq is None else ledger.batch(pipeline.name, result.seq)
         self._show_batch(context, result.seq)
-        self._log_result(result, batch)
+        log_result(self.log, result, batch)
         self._report(pipeline, ledger, result, batch)
         answer = small(result, max_xcom_tables())
         answer["until"] = until.at.isoformat() if until.at else None
         if batch is not None and batch.until != until.at and result.repeated:
             answer["covered_by"] = batch.seq
-        problem = self._problem(result)
+        problem = problem_of(result, self.on_parked, self.log)
         if problem is None:
             self._announce(context, pipeline, ledger, result)
             return answer
@@ -351,40 +354,6 @@ class CdcSyncOperator(PipelineOperator):
         except CdcError as error:
             self.log.warning("the quarantine after the batch is not known: %s", printable(str(error)))
 
-    def _problem(self, result: BatchResult) -> AirflowException | None:
-        for status in (TableStatus.PARKED, TableStatus.WAITING):
-            for table in (result.parked if status == TableStatus.PARKED else result.waiting) or ():
-                self.log.warning("%s %s: %s", printable(table.name), status, printable(table.reason))
-        if result.status == ResultStatus.PARKED and self.on_parked != "warn":
-            parked = result.describe_unsettled(TableStatus.PARKED, _SHOWN)
-            kind = AirflowFailException if self.on_parked == "fail" else AirflowSkipException
-            return kind(printable(f"batch {result.seq} is committed, but tables are parked: {parked}"))
-        if result.status == ResultStatus.WAITING:
-            waiting = result.describe_unsettled(TableStatus.WAITING, _SHOWN)
-            return AirflowException(printable(f"batch {result.seq} is committed, but tables wait: {waiting}"))
-        return None
-
-    def _log_result(self, result: BatchResult, batch: Batch | None) -> None:
-        if result.repeated and batch is not None:
-            by = f" by {batch.task}" if batch.task else ""
-            reach = f"until {batch.until.isoformat()}" if batch.until else "without a time"
-            self.log.info(
-                "nothing to do: batch %s (%s, committed at %s%s) holds it already; this is its stored result",
-                batch.seq, reach, batch.committed_at and batch.committed_at.isoformat(), printable(by),
-            )  # fmt: skip
-            return
-        if result.status == ResultStatus.NOTHING_TO_DO:
-            self.log.info("nothing to do: no new records")
-            return
-        changes = ", ".join(f"{count} {name}" for name, count in result.changes.items()) or "no row changes"
-        self.log.info(
-            "batch %s %s: %s records (%s), %s schema changes, %s tables, %s quarantined, %.1f s",
-            result.seq, result.status, result.records, changes, result.schema_changes, len(result.tables),
-            result.quarantined, result.seconds,
-        )  # fmt: skip
-        for statement in result.statements or ():
-            self.log.info("DDL: %s", printable(" ".join(statement.split())))
-
     def _say(self, line: str) -> None:
         self.log.info("%s", printable(line))
 
@@ -408,7 +377,7 @@ class CdcSyncOperator(PipelineOperator):
     def _fill(self, events: Any, outlet: object, pipeline: CdcPipeline, due: AssetEvents | None) -> bool:
         """Add what is due to one outlet; return whether the outlet stays."""
         if isinstance(outlet, AssetAlias):
-            from airflow_provider_cdc.assets import cdc_asset
+            from airflow_provider_cdc.surface.assets import cdc_asset
 
             for (database, table), extra in {} if due is None else due.tables.items():
                 events[outlet].add(cdc_asset(pipeline, f"{database}.{table}"), extra=extra)
@@ -419,17 +388,3 @@ class CdcSyncOperator(PipelineOperator):
             return False
         events[outlet].extra = due.cut
         return True
-
-
-def small(result: BatchResult, shown: int) -> dict[str, Any]:
-    """Return a result for XCom: numbers, and as many tables as people read.
-
-    :param shown: that many.
-    """
-    numbers = {name: value for name, value in result.document().items() if name not in _LEFT_OUT}
-    lists = {name: numbers[name] for name in ("tables", "parked", "waiting") if name in numbers}
-    return {
-        **numbers,
-        **{name: lines[:shown] for name, lines in lists.items()},
-        **{f"{name}_total": len(lines) for name, lines in lists.items()},
-    }

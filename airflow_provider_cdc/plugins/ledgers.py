@@ -57,7 +57,7 @@ class PageLedger:
         self._failure = None
 
     def _opened(self) -> Database:
-        from airflow_provider_cdc.hooks.connections import ledger_url
+        from airflow_provider_cdc.connections.lookup import ledger_url
 
         opened = self._database
         if opened is None or self.clock() >= opened[0]:

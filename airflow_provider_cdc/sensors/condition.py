@@ -22,9 +22,9 @@ from airflow.sdk.exceptions import (
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_pipeline
 from airflow_provider_cdc.core.errors import CdcError, Transient, concerns_configuration
 from airflow_provider_cdc.core.printable import printable
-from airflow_provider_cdc.links import CdcPipelineLink
 from airflow_provider_cdc.observability.metrics import error_metrics, send
 from airflow_provider_cdc.operators.pipeline import introduce, rendered_pipeline
+from airflow_provider_cdc.surface.links import CdcPipelineLink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

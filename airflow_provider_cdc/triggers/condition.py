@@ -11,9 +11,9 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from airflow_provider_cdc.connections.settings import look_timeout
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import CdcError, Transient, concerns_configuration
-from airflow_provider_cdc.settings import look_timeout
 from airflow_provider_cdc.watch.announcements import Announcements
 from airflow_provider_cdc.watch.condition import Answer, Condition
 from airflow_provider_cdc.watch.looks import shared_looks

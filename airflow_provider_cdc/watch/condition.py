@@ -85,14 +85,14 @@ class Condition(ABC, Generic[Stored, Seen]):
         """
         stored, seen, ledger = None, None, None
         if self.reads_ledger:
+            from airflow_provider_cdc.connections.lookup import ledger_url
             from airflow_provider_cdc.core.ledger import Ledger
-            from airflow_provider_cdc.hooks.connections import ledger_url
 
             ledger = Ledger(ledger_url(self.pipeline.ledger))
             stored = self.stored(ledger)
         if self.reads_log:
             from airflow_provider_cdc.batch.source_log import open_log, when_free
-            from airflow_provider_cdc.settings import look_timeout
+            from airflow_provider_cdc.connections.settings import look_timeout
 
             log = open_log(self.pipeline, right=when_free(self.pipeline, "a sensor"), first_contact=look_timeout())
             seen = self.seen(log, stored)

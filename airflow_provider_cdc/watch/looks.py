@@ -47,7 +47,7 @@ _starter = ThreadPoolExecutor(1, thread_name_prefix="cdc-look-start")
 
 def _load() -> None:
     """Import what looks need."""
-    for name in ("core.ledger", "batch.source_log", "hooks.connections", "hooks.kafka_log"):
+    for name in ("core.ledger", "batch.source_log", "connections.lookup", "sources.kafka_log"):
         importlib.import_module(f"airflow_provider_cdc.{name}")
     importlib.import_module("confluent_kafka.admin")
 
@@ -138,7 +138,7 @@ class Looks:
     """Looks at all clusters and ledgers of one event loop."""
 
     def __init__(self) -> None:
-        from airflow_provider_cdc.settings import look_threads, look_timeout
+        from airflow_provider_cdc.connections.settings import look_threads, look_timeout
 
         self._threads, self._timeout = look_threads(), look_timeout()
         self._addresses: dict[str, Address] = {}
@@ -175,8 +175,8 @@ class Looks:
 
     async def _record(self, pipeline: CdcPipeline, sample: ProgressSample) -> None:
         """Record a sample of a pipeline's progress once, for all who looked in the same minute."""
+        from airflow_provider_cdc.connections.lookup import async_ledger_url
         from airflow_provider_cdc.core.ledger import Ledger
-        from airflow_provider_cdc.hooks.connections import async_ledger_url
 
         if self._recorded.get((pipeline.ledger, pipeline.name)) == sample.seen_at:
             return
@@ -187,8 +187,8 @@ class Looks:
             await self._address(url).ask(("progress", pipeline.name), work, max_age=0)
 
     async def _stored(self, condition: Condition[Stored, Seen], max_age: float) -> Stored:
+        from airflow_provider_cdc.connections.lookup import async_ledger_url
         from airflow_provider_cdc.core.ledger import Ledger
-        from airflow_provider_cdc.hooks.connections import async_ledger_url
 
         url = await async_ledger_url(condition.pipeline.ledger)
         key = ("ledger", condition.ledger_key())

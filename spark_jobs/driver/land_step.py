@@ -18,7 +18,7 @@ from spark_jobs.driver.task_runner import Secrets
 from spark_jobs.lake.manifest import LandReport, Manifest, merged
 from spark_jobs.lake.tables_of_topics import joined_topics
 from spark_jobs.readers.spark_reader import read_with_spark
-from spark_jobs.tasks.land import chunks_of, demand_same_topics, land_chunks
+from spark_jobs.tasks.land import chunks_of, demand_same_topics, land, land_chunks
 
 
 def landed_batch(batch: BatchContext) -> Manifest:
@@ -46,7 +46,7 @@ def _land(batch: BatchContext) -> Manifest:
     total = sum(chunk.end - chunk.start for chunk in job.chunks)
     if batch.session is not None and job.policy.reader == "spark":
         batch.say(f"land: up to {total} records of {len(job.chunks)} partitions through Spark's Kafka source")
-        reports = read_with_spark(batch.session, job, batch.secrets)
+        reports = read_with_spark(batch.session, job, batch.secrets, land)
     else:
         chunks = chunks_of(job)
         groups = group_chunks(chunks, job.parallelism, job.policy.chunk_records)

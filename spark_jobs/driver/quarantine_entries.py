@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from airflow_provider_cdc.core.apply.row_before import row_before
 from airflow_provider_cdc.core.documents import Decision, DecisionAction, JobDocument, Look, QuarantineEntry, Result
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.common.clock_positions import clock_of
@@ -15,7 +16,6 @@ from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import is_clock_position
 from airflow_provider_cdc.core.model.status import ResultStatus
-from airflow_provider_cdc.core.values.row_before import row_before
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.generations import Generations
 from spark_jobs.driver.left_out_rows import still_left_out
@@ -243,14 +243,7 @@ def carry_out(
     if decision.action == DecisionAction.REPLAY:
         report = _decode(job, decision, entries, generations, secrets)
         demand_one_log(report, min(entry.seq for entry in entries), landed, history, storage)
-    files = sorted({group.file for group in report.groups})
-    settled = [
-        Settled(
-            entry.kind, entry.seq, job.seq, *entry.record, entry.database, entry.table, decision.action, decision.by,
-            decision.why, decision.at, files, decision.action == DecisionAction.DISCARD and entry.code == _LOST,
-        )
-        for entry in entries
-    ]  # fmt: skip
+    settled = _settled(decision, entries, report, job.seq)
     say(f"quarantine: {decision.action} of {len(decision.records)} records")
     changes = dict(landed.changes)
     for name, count in report.changes.items():
@@ -267,6 +260,17 @@ def carry_out(
         changes=changes,
         settled=[*landed.settled, *settled],
     )
+
+
+def _settled(decision: Decision, entries: Sequence[QuarantineEntry], report: LandReport, seq: int) -> list[Settled]:
+    """Return the entries of a decision as settled by a batch, with the files of what was decoded of them."""
+    files, settled = sorted({group.file for group in report.groups}), list[Settled]()
+    for entry in entries:
+        where = entry.topic, entry.partition, entry.offset, entry.database, entry.table
+        lost = decision.action == DecisionAction.DISCARD and entry.code == _LOST
+        by = decision.action, decision.by, decision.why, decision.at
+        settled.append(Settled(entry.kind, entry.seq, seq, *where, *by, files=files, rows_stay=lost))
+    return settled
 
 
 def _is_carried_out(decision: Decision, landed: Manifest, seq: int) -> bool:

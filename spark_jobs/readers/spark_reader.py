@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -79,9 +79,15 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def read_with_spark(session: SparkSession, job: JobDocument, secrets: dict[str, dict[str, str]]) -> list[LandReport]:
+Land = Callable[[JobDocument, Iterator[Records], dict[str, dict[str, str]], Format], LandReport]
+
+
+def read_with_spark(
+    session: SparkSession, job: JobDocument, secrets: dict[str, dict[str, str]], land: Land
+) -> list[LandReport]:
     """Land a batch through Spark's Kafka source; returns the land reports.
 
+    :param land: decodes records in a task, and writes their rows to the change log (``tasks.land.land``).
     :raises SourceError: Kafka no longer has the range.
     :raises UnavailableError: Spark or the broker failed.
     """
@@ -107,7 +113,7 @@ def read_with_spark(session: SparkSession, job: JobDocument, secrets: dict[str, 
     ).load()
     columns = frame.select("topic", "partition", "offset", "timestamp", "key", "value", *_headers(wire))
     try:
-        rows = columns.mapInArrow(_landing(job, secrets), "report string").collect()
+        rows = columns.mapInArrow(_landing(job, secrets, land), "report string").collect()
     except Exception as error:  # Py4J gives no narrower type
         raise _explained(error, job) from None
     return [LandReport.from_document(json.loads(row["report"])) for row in rows]
@@ -129,10 +135,8 @@ def _offsets(chunks: Sequence[OffsetRange]) -> tuple[dict[str, dict[str, int]], 
     return start, end
 
 
-def _landing(job: JobDocument, secrets: dict[str, dict[str, str]]) -> Any:
+def _landing(job: JobDocument, secrets: dict[str, dict[str, str]], land: Land) -> Any:
     def land_part(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from spark_jobs.tasks.land import land
-
         fmt = open_format(job.format, job.format_options)
         report = land(job, _records(batches), {"storage": secrets.get("storage", {})}, fmt)
         yield pa.RecordBatch.from_pydict({"report": [json.dumps(report.document())]})

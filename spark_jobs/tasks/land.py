@@ -177,19 +177,14 @@ def land(
     :param begins: for a format with positions; those of the job if None.
     :param tombstones: for a format that has them.
     """
-    storage = lake_of(job, secrets)
     decode = partial(decode_all, fmt, reopen=partial(open_format, job.format, job.format_options))
     if isinstance(fmt, Grouped):
         source = whole_groups(source, fmt, {(chunk.topic, chunk.partition): chunk.start for chunk in job.chunks})
     if positions is None and fmt.order == "clock":
         positions = ClockPositions(job.clocks)
-    new_writer = partial(
-        LogWriter,
-        storage,
-        log_folder(job.pipeline, job.seq),
-        describe=job.schema_topic is None,
-        snapshots=fmt.snapshot_rows == "shared",
-    )
+    described, snapshots = job.schema_topic is None, fmt.snapshot_rows == "shared"
+    folder = log_folder(job.pipeline, job.seq)
+    new_writer = partial(LogWriter, lake_of(job, secrets), folder, describe=described, snapshots=snapshots)
     writer = new_writer()
     report, stretches = LandReport(), Stretches()
     begins = begins or Begins(Begin(*begin) for begin in job.begins)
@@ -218,16 +213,19 @@ def land(
         _finish(writer, report)
         report.clocks = [] if positions is None else list(map(list, positions.clocks()))
     except MemoryError:
-        partitions = " ".join(
-            sorted({f"{chunk.topic}/{chunk.partition}" for chunk in job.chunks})[:_REPORTED_PARTITIONS]
-        )
-        raise out_of_memory("land.memory", "the records", {"partitions": partitions}) from None
+        raise out_of_memory("land.memory", "the records", {"partitions": _partitions(job)}) from None
     finally:
         gc.enable()
         release_memory(large=False)
     report.stretches, report.statements = stretches.documents(), stretches.statements
     report.last_records = {} if tombstones is None else tombstones.last
     return report
+
+
+def _partitions(job: JobDocument) -> str:
+    """Return the first partitions of a job, for an error."""
+    names = sorted({f"{chunk.topic}/{chunk.partition}" for chunk in job.chunks})
+    return " ".join(names[:_REPORTED_PARTITIONS])
 
 
 def _finish(writer: LogWriter, report: LandReport) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_cdc.connections.lookup import ledger_url, spark_target, storage_options
 from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.hooks.connections import ledger_url, spark_target, storage_options
 
 from .conftest import Connect
 

@@ -63,7 +63,7 @@ def test_a_sensor_defers_with_a_trigger_that_can_be_built_again(shop: Shop) -> N
 def test_a_trigger_reads_outside_the_event_loop_and_names_the_partition(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+    from airflow_provider_cdc.sources.kafka_log import KafkaLog
     from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
 
     readers = set()
@@ -194,7 +194,7 @@ def test_a_skipped_task_says_why_in_its_log(
 def test_dead_brokers_starve_no_sensor_of_another_broker(
     shop: Shop, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+    from airflow_provider_cdc.sources.kafka_log import KafkaLog
     from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
 
     over = threading.Event()

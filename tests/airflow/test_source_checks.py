@@ -16,12 +16,12 @@ import pytest
 from airflow.providers.common.sql.hooks.sql import DbApiHook
 from deltalake import write_deltalake
 
-from airflow_provider_cdc.checks import CheckedTables, RowCount, SourceEquals
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
-from airflow_provider_cdc.source_sample import is_same
+from airflow_provider_cdc.surface.checks import CheckedTables, RowCount, SourceEquals
+from airflow_provider_cdc.surface.source_sample import is_same
 
 if TYPE_CHECKING:
     from tests.services.postgres import Postgres

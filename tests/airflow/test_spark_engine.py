@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from airflow_provider_cdc.connections.lookup import SparkTarget
 from airflow_provider_cdc.core.config import SparkSettings
 from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
 from airflow_provider_cdc.core.ledger import Ledger
 from airflow_provider_cdc.engine import EngineTask, Stopper
 from airflow_provider_cdc.engine.payload import payload
 from airflow_provider_cdc.engine.spark import _conf, local_cores, run_spark
-from airflow_provider_cdc.hooks.connections import SparkTarget
 
 from .shop import Shop, rows
 

@@ -249,7 +249,7 @@ def test_the_delay_of_a_retry_follows_the_cause() -> None:
 
 def test_settings_change_the_defaults(pipeline: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     from airflow_provider_cdc import CdcSyncOperator
-    from airflow_provider_cdc.hooks.connections import ledger_url
+    from airflow_provider_cdc.connections.lookup import ledger_url
 
     assert CdcSyncOperator(task_id="a", pipeline=pipeline).lease_wait == timedelta(minutes=15)
     monkeypatch.setenv("AIRFLOW__CDC__LEASE_WAIT", "60")
@@ -267,7 +267,7 @@ def test_the_command_line_reads_the_ledger_of_the_same_file(tmp_path: Path) -> N
     (tmp_path / "airflow.cfg").write_text("[cdc]\nledger = postgresql://cdc@db/cdc\n")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
     root = str(Path(__file__).parents[2])
-    code = "from airflow_provider_cdc.hooks.connections import ledger_url; print(ledger_url('default'))"
+    code = "from airflow_provider_cdc.connections.lookup import ledger_url; print(ledger_url('default'))"
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120,
         env={**environment, "AIRFLOW_HOME": str(tmp_path), "PYTHONPATH": root},

@@ -13,21 +13,6 @@ PACKAGE = SIDES[0]
 SINKS = ("airflow_provider_cdc/sinks", "spark_jobs/sinks")
 TABLE_FORMATS = ("deltalake", "delta", "pyiceberg", "spark_jobs.sinks.delta")
 
-# Folders that import each other. A pair may leave the list, none may come in.
-BOTH_WAYS = {
-    (PACKAGE, f"{PACKAGE}/observability"),
-    (PACKAGE, f"{PACKAGE}/operators"),
-    (PACKAGE, f"{PACKAGE}/sensors"),
-    (PACKAGE, f"{PACKAGE}/triggers"),
-    (PACKAGE, f"{PACKAGE}/watch"),
-    (f"{PACKAGE}/batch", f"{PACKAGE}/commands"),
-    (f"{PACKAGE}/batch", f"{PACKAGE}/hooks"),
-    (f"{PACKAGE}/core/config", f"{PACKAGE}/core/timeline"),
-    (f"{PACKAGE}/core/formats", f"{PACKAGE}/core/values"),
-    (f"{PACKAGE}/hooks", f"{PACKAGE}/watch"),
-    ("spark_jobs/readers", "spark_jobs/tasks"),
-}
-
 
 def room_of(file: Path) -> str:
     """Return the folder that a file belongs to: two levels deep, three in the kernel."""
@@ -57,7 +42,7 @@ def test_folders_import_each_other_in_one_direction() -> None:
             if target is not None:
                 reached[room_of(file)].add(room_of(target))
     pairs = {(a, b) for a, rooms in reached.items() for b in rooms if a < b and a in reached[b]}
-    assert pairs == BOTH_WAYS
+    assert pairs == set()
 
 
 def test_formats_of_tables_are_known_to_the_sinks_only() -> None:

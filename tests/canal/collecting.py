@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from airflow_provider_cdc.connections.canal_address import CanalAddress
 from airflow_provider_cdc.core.config import CanalSource
 from airflow_provider_cdc.core.lake.segments import SegmentLog, segments_folder
-from airflow_provider_cdc.hooks import canal_drain
-from airflow_provider_cdc.hooks.canal_log import CanalLog
-from airflow_provider_cdc.hooks.canal_session import CanalAddress
+from airflow_provider_cdc.sources import canal_drain
+from airflow_provider_cdc.sources.canal_log import CanalLog
 
 PIPELINE, DESTINATION = "capture", "example"
 

@@ -24,8 +24,8 @@ from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.formats.generated.canal_entry_pb2 import Entry
 from airflow_provider_cdc.core.formats.generated.canal_packet_pb2 import Messages, Packet
 from airflow_provider_cdc.core.lake.segments import SegmentLog
-from airflow_provider_cdc.hooks import canal_targets
-from airflow_provider_cdc.hooks.kafka_writer import KafkaWriter
+from airflow_provider_cdc.sources import canal_targets
+from airflow_provider_cdc.sources.kafka_writer import KafkaWriter
 from airflow_provider_cdc.watch.looks import Looks
 from airflow_provider_cdc.watch.received import ReceivedCondition
 from tests.canal.recorded_session import entries, pipeline
@@ -222,7 +222,7 @@ def test_the_drain_acknowledges_only_what_kafka_confirmed(
     monkeypatch.setattr(canal_targets, "RECORD_BYTES", 300)  # so that packets are cut
     assert drain(KafkaTarget("canal.drained", "kafka_drain"))["acknowledged"] == canal.done == 3
 
-    from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+    from airflow_provider_cdc.sources.kafka_log import KafkaLog
 
     log = KafkaLog("kafka_drain")
     end = log.ends(["canal.drained"]).highs["canal.drained"][0]

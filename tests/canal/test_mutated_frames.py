@@ -8,8 +8,9 @@ import socket
 import tracemalloc
 from pathlib import Path
 
+from airflow_provider_cdc.connections.canal_address import CanalAddress
 from airflow_provider_cdc.core.errors import CdcError
-from airflow_provider_cdc.hooks.canal_session import CanalAddress, CanalSession
+from airflow_provider_cdc.sources.canal_session import CanalSession
 from tests.canal.server import recorded, serving
 
 SESSION = Path(__file__).parent / "sessions" / "05-rollback.jsonl.xz"

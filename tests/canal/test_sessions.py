@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_cdc.connections.canal_address import CanalAddress
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, SourceError, Terminal, Transient
 from airflow_provider_cdc.core.formats.generated import canal_packet_pb2 as packets
 from airflow_provider_cdc.core.formats.generated import canal_session_pb2 as bodies
 from airflow_provider_cdc.core.lake.segments import Packet
-from airflow_provider_cdc.hooks import canal_frames
-from airflow_provider_cdc.hooks.canal_drain import Limits, drain
-from airflow_provider_cdc.hooks.canal_frames import batch_of
-from airflow_provider_cdc.hooks.canal_session import CanalAddress, CanalBatch, CanalSession, hashed_password
+from airflow_provider_cdc.sources import canal_frames
+from airflow_provider_cdc.sources.canal_drain import Limits, drain
+from airflow_provider_cdc.sources.canal_frames import batch_of
+from airflow_provider_cdc.sources.canal_session import CanalBatch, CanalSession, hashed_password
 from tests.canal.server import ACCEPTED, NOTHING, SEEDS, Line, Replay, frame, recorded, serving
 
 SESSIONS = Path(__file__).parent / "sessions"

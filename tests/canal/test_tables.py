@@ -46,7 +46,7 @@ def wrong_tables(name: str, lake: Lake) -> list[str]:
 def test_a_capture_over_canals_own_protocol_gives_the_final_content(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("airflow_provider_cdc.hooks.canal_drain.HELD_BYTES", 200_000)
+    monkeypatch.setattr("airflow_provider_cdc.sources.canal_drain.HELD_BYTES", 200_000)
     chance, lake = random.Random(name), lake_of(tmp_path)
     canal = served(name, chance)
     messages, canal.messages = canal.messages, []

@@ -30,7 +30,7 @@ from spark_jobs.lake.row_groups import read_groups
 from spark_jobs.lake.storage import Storage
 from spark_jobs.readers import task_reader
 from spark_jobs.readers.spark_reader import _records, read_with_spark
-from spark_jobs.tasks.land import land_chunks
+from spark_jobs.tasks.land import land, land_chunks
 from tests.services.broker import Broker
 from tests.spark.test_readers import job
 
@@ -71,7 +71,7 @@ def read(reader: str, request: pytest.FixtureRequest, broker: Broker, root: Path
     if reader == "task":
         reports = [land_chunks(asked, asked.chunks, {})]
     else:
-        reports = read_with_spark(request.getfixturevalue("session"), asked, {})
+        reports = read_with_spark(request.getfixturevalue("session"), asked, {}, land)
     groups = [group for report in reports for group in report.groups]
     changes = read_groups(Storage(str(root)), groups, ["offset", "after"]).to_pylist() if groups else []
     rows = {change["offset"]: json.loads(change["after"])["id"] for change in changes if change["after"] is not None}

@@ -19,6 +19,7 @@ from spark_jobs.lake.manifest import LandReport
 from spark_jobs.lake.row_groups import read_groups
 from spark_jobs.lake.storage import Storage
 from spark_jobs.readers.spark_reader import java_client, read_with_spark
+from spark_jobs.tasks import land as landing
 from spark_jobs.tasks.land import land_chunks
 from tests.services.broker import Broker
 
@@ -31,7 +32,7 @@ def land(request: pytest.FixtureRequest) -> Land:
     if request.param == "task":
         return lambda job: [land_chunks(job, job.chunks, {})]
     session = request.getfixturevalue("session")
-    return lambda job: read_with_spark(session, job, {})
+    return lambda job: read_with_spark(session, job, {}, landing.land)
 
 
 def message(number: int) -> bytes:

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from airflow_provider_cdc.batch.result import table_states
-from airflow_provider_cdc.checks import CheckedTables, CheckResult, QuarantineBelow
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.core.model.check_result import CheckResult
+from airflow_provider_cdc.surface.checks import CheckedTables, QuarantineBelow
 from tests.airflow.shop import Answer
 from tests.airflow.shop import rows as stored
 from tests.cross_format.canal_json_writer import Writer as CanalJsonWriter

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
-from airflow_provider_cdc.assets import cdc_asset, convert_asset_to_openlineage, create_asset, sanitize_uri
+from airflow_provider_cdc.surface.assets import cdc_asset, convert_asset_to_openlineage, create_asset, sanitize_uri
 
 
 @pytest.mark.parametrize(

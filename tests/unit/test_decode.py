@@ -50,7 +50,7 @@ def test_the_buffer_changes_nothing(
     file = tmp_path / "records.jsonl"
     file.write_text("\n".join(record(n // 3, row(n), partition=n % 3) for n in range(30)))
     whole = decoded(capsys, file)
-    monkeypatch.setattr("airflow_provider_cdc.commands.decode._BUFFER", 4)
+    monkeypatch.setattr("airflow_provider_cdc.batch.recorded_changes._BUFFER", 4)
     assert decoded(capsys, file) == whole
 
 

@@ -34,7 +34,7 @@ def loaded(code: str, tmp_path: Path) -> set[str]:
         "airflow_provider_cdc.commands.sync",
         "airflow_provider_cdc.batch.runner",
         "airflow_provider_cdc.batch.planner",
-        "airflow_provider_cdc.hooks.kafka_log",
+        "airflow_provider_cdc.sources.kafka_log",
     ],
 )
 def test_the_command_line_loads_no_airflow(module: str, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_cdc.batch.planner import end_between_groups
 from airflow_provider_cdc.core.formats.contract import Headers, SliceInfo
 from airflow_provider_cdc.core.plan.ranges import Range
-from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, TopicPartition
+from airflow_provider_cdc.sources.kafka_reading import KafkaRecord, TopicPartition
 
 
 class Wire:

@@ -48,10 +48,7 @@ def settle(
     contested = of_several(groups, winners, moments, partitions)
     if not len(contested):
         return winners
-    images = KeyStates(typer, event_rows, fills)
-    events: dict[int, dict[int, list[int]]] = {int(key): {} for key in contested}  # by moment
-    for event in np.flatnonzero(np.isin(groups, contested)).tolist():
-        events[int(groups[event])].setdefault(int(moments[event]), []).append(event)
+    images, events = KeyStates(typer, event_rows, fills), _by_moment(contested, groups, moments)
     settled = {int(groups[winner]): int(winner) for winner in winners}
     cycles: dict[int, list[list[int]]] = {}
     for key, by_moment in events.items():
@@ -70,6 +67,14 @@ def settle(
             settled[key] = _reaching(typer, images, runs[-1], final)
     newest_events: IntArray = np.sort(np.array(list(settled.values()), dtype=np.int64))
     return newest_events
+
+
+def _by_moment(contested: IntArray, groups: IntArray, moments: IntArray) -> dict[int, dict[int, list[int]]]:
+    """Return the events of contested keys by key and moment."""
+    events: dict[int, dict[int, list[int]]] = {int(key): {} for key in contested}
+    for event in np.flatnonzero(np.isin(groups, contested)).tolist():
+        events[int(groups[event])].setdefault(int(moments[event]), []).append(event)
+    return events
 
 
 def _newest_version(typer: RowTyper, event_rows: IntArray, events: list[int]) -> list[int]:

@@ -64,23 +64,10 @@ def resolve(
     :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
     :raises RewindNeeded: partial images came too late for the stored rows, or rows show that applied ones are repeats.
     """
-    rows, typer = changes.rows, typer_of(changes, timeline, wire, options)
-    versions = typer.versions
-    stored = Stored(
-        None if base is None else read,
-        base,
-        Mapper(timeline.versions, timeline.fills, options),
-        timeline.versions,
-    )
-    cleared = newest_clear(_truncates(changes), timeline)
-    if cleared is not None and unordered_with(cleared, rows.column("position")).any():
-        raise order_unknown(timeline, "a TRUNCATE and rows of other partitions")
-    keep = ~changes.are("truncate") & ~typer.foreign
-    if cleared is not None:
-        keep &= behind(rows, cleared)
-    if cleared is None or cleared <= base_position:
-        cleared = None  # the stored rows already went through it; only rows that arrive late have to
-    row_indexes = np.flatnonzero(keep)
+    typer = typer_of(changes, timeline, wire, options)
+    versions, mapper = typer.versions, Mapper(timeline.versions, timeline.fills, options)
+    stored = Stored(None if base is None else read, base, mapper, timeline.versions)
+    row_indexes, cleared = _after_truncates(typer, base_position)
     plan = MergePlan([], typer.failures, typer.lossy, changes.counts())
     first = 0 if base is None else version_of(base, timeline, base_position)
     clear_version = None if cleared is None else timeline.version_at(cleared)
@@ -100,6 +87,20 @@ def resolve(
             step = _multiset(typer, of_step, last, clear, later, earlier, base_position)
         plan.steps.append(step)
     return plan
+
+
+def _after_truncates(typer: RowTyper, base_position: str) -> tuple[IntArray, str | None]:
+    """Return the rows that no TRUNCATE removes, and its position where the stored rows did not go through it."""
+    changes, timeline = typer.changes, typer.timeline
+    cleared = newest_clear(_truncates(changes), timeline)
+    if cleared is not None and unordered_with(cleared, changes.rows.column("position")).any():
+        raise order_unknown(timeline, "a TRUNCATE and rows of other partitions")
+    keep = ~changes.are("truncate") & ~typer.foreign
+    if cleared is not None:
+        keep &= behind(changes.rows, cleared)
+    if cleared is None or cleared <= base_position:
+        cleared = None  # the stored rows already went through it; only rows that arrive late have to
+    return np.flatnonzero(keep), cleared
 
 
 def _under(
@@ -201,17 +202,7 @@ def _keyed(
         demand_table_key(typer, KeyEvents(keys, groups, event_rows, fills), last, applied, base_position, stored_rows)
     winners = newest(groups)
     if wire.order == "clock":
-
-        def settled(some: IntArray) -> IntArray:
-            mine, numbers = keys.take(pa.array(some)), np.unique(groups[some], return_inverse=True)[1]
-            settled_events = settle(typer, mine, newest(numbers), numbers, event_rows[some], fills[some], stored_rows)
-            newest_events: IntArray = some[settled_events]
-            return newest_events
-
-        events = KeyedRows(groups, event_rows, fills)
-        # applied rows are only compared with: a key that no new row acquires or releases stays as it is stored
-        winners = winners[np.isin(groups[winners], groups[~applied[event_rows]])]
-        winners = without_stored(typer, events, settled_without_repeats(typer, events, winners, settled))
+        winners = _by_clock(typer, keys, KeyedRows(groups, event_rows, fills), winners, applied, stored_rows)
     elif wire.updates_move_keys or not typer.changes.distinct:
         winners = acquired_in_one_event(winners, groups, event_rows, fills, typer.changes.rows, wire)
     filled = winners[fills[winners]]
@@ -230,6 +221,26 @@ def _keyed(
         typer, key_events(typer, keys, event_rows, fills), keys, last, stored_rows, applied[event_rows]
     )
     return MergeStep(last, schema, clear, completion.completed(upserts, event_rows[filled]), deletes)
+
+
+def _by_clock(
+    typer: RowTyper, keys: pa.Table, events: KeyedRows, winners: IntArray, applied: BoolArray, stored_rows: StoredRows
+) -> IntArray:
+    """Return the newest event of each key where only a clock orders them, without those that repeat stored rows.
+
+    :param applied: of each row whether an earlier batch applied it.
+    """
+    groups, event_rows, fills = events.groups, events.event_rows, events.fills
+
+    def settled(some: IntArray) -> IntArray:
+        mine, numbers = keys.take(pa.array(some)), np.unique(groups[some], return_inverse=True)[1]
+        settled_events = settle(typer, mine, newest(numbers), numbers, event_rows[some], fills[some], stored_rows)
+        newest_events: IntArray = some[settled_events]
+        return newest_events
+
+    # applied rows are only compared with: a key that no new row acquires or releases stays as it is stored
+    winners = winners[np.isin(groups[winners], groups[~applied[event_rows]])]
+    return without_stored(typer, events, settled_without_repeats(typer, events, winners, settled))
 
 
 def acquired_and_released(typer: RowTyper, row_indexes: IntArray, last: int) -> tuple[pa.Table, IntArray, np.ndarray]:

@@ -140,7 +140,7 @@ def _check_format(checks: Checks, source: Source, tables: TableRules) -> None:
     for name in unknown:
         checks.problem(f"source.options.{name}", "no format has this option")
     if any(rule.create for rule in tables.tables.values()):
-        from airflow_provider_cdc.core.timeline.stated import stated_problems
+        from airflow_provider_cdc.core.config.stated_tables import stated_problems
 
         try:
             checks.problems += stated_problems(tables, source.options)

@@ -138,6 +138,11 @@ class TableSchema:
         """The key's columns in key order."""
         return tuple(self._ids()[i] for i in self.key)
 
+    def shape(self) -> tuple[Any, ...]:
+        """Return what two structures are compared by: without ids and defaults."""
+        columns = [(column.name, column.type, column.nullable) for column in self.columns_in_rows]
+        return columns, [column.name for column in self.key_columns]
+
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
         return {"columns": [_column_document(column) for column in self.columns], "key": list(self.key)}

@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from airflow_provider_cdc.core.ddl import statement as ddl
 from airflow_provider_cdc.core.ddl.generated import Expression, recomputed
@@ -76,7 +75,7 @@ class TimelineBuilder(UnknownTables):
         if not change.statement:
             if not change.fallback:
                 self._apply_observed(change)
-            elif not any(_names(change) & effect.changed for effect in still_near(self._near, change.position)):
+            elif not any(change.described() & effect.changed for effect in still_near(self._near, change.position)):
                 self._rows_only.append(change)
             return
         self.take_rows(before=change.position)
@@ -92,7 +91,7 @@ class TimelineBuilder(UnknownTables):
         """Apply the statements of one change, unless a statement of the same instant may come before or after it."""
         copies = self.timeline.copies.get(change.position, [])
         effect = effect_of(change, statements, self.timeline.names, self._case, copies)
-        self._rows_only = [other for other in self._rows_only if not _names(other) & effect.changed]
+        self._rows_only = [other for other in self._rows_only if not other.described() & effect.changed]
         self._near = still_near(self._near, change.position)
         doubtful = self._doubtful_names(change, statements, effect)
         self._near.append(effect)
@@ -169,13 +168,13 @@ class TimelineBuilder(UnknownTables):
             return
         if name.database in self._undescribed:
             self._undescribed[name.database][1].pop(name, None)
-        described, known = self._new_table(change, name), _structure(change, name)
+        described, known = self._new_table(change, name), change.structure_of(name)
         described.define(item)
         if known is not None:
             described.confirm(known)
         working = self._working[table_id]
         self._refer_as_described(change, name, item.references)
-        if _shape(described.schema()) == _shape(working.schema()):
+        if described.schema().shape() == working.schema().shape():
             return
         lost, was = unexplained_loss(working.schema(), described.schema()), working.expressions
         working.become(described, position)
@@ -219,15 +218,20 @@ class TimelineBuilder(UnknownTables):
                 for name in item.names:
                     self._drop_if_approved(change, self._full(name, change))
             case ddl.TruncateTable():
-                table_id = self._named(change, self._full(item.name, change))
-                if table_id and self._approved(change, self._full(item.name, change), ON_TRUNCATE):
-                    self.timeline.tables[table_id].clears.append(change.position)
-                if table_id and item.cascade:  # the source emptied the others, whatever becomes of this one
-                    self._block_emptied(change, self._full(item.name, change))
+                self._truncate(change, item)
             case ddl.RenameTable():
                 for old, new in item.pairs:
                     names = self._full(old, change), self._full(new, change)
                     self._rename(change, *names, if_exists=item.if_exists)
+            case ddl.RestoreTable():
+                self._restore(change, item)
+            case ddl.RevertRows():
+                self._revert(change, item)
+            case _:
+                self._statement_of_database(change, item)
+
+    def _statement_of_database(self, change: SchemaChange, item: ddl.Statement) -> None:
+        match item:
             case ddl.CreateDatabase():
                 if not (item.if_not_exists and self._is_known(self._case(item.database))):
                     self._charsets[self._case(item.database)] = item.charset
@@ -240,14 +244,18 @@ class TimelineBuilder(UnknownTables):
                 self._charsets.pop(self._case(item.database), None)
                 for full in [full for full in self._open if full.database == self._case(item.database)]:
                     self._drop_if_approved(change, full)
-            case ddl.RestoreTable():
-                self._restore(change, item)
             case ddl.RestoreDatabase():
                 self._restore_database(change, item)
-            case ddl.RevertRows():
-                self._revert(change, item)
             case _:
                 pass
+
+    def _truncate(self, change: SchemaChange, item: ddl.TruncateTable) -> None:
+        name = self._full(item.name, change)
+        table_id = self._named(change, name)
+        if table_id and self._approved(change, name, ON_TRUNCATE):
+            self.timeline.tables[table_id].clears.append(change.position)
+        if table_id and item.cascade:  # the source emptied the others, whatever becomes of this one
+            self._block_emptied(change, name)
 
     def _block_emptied(self, change: SchemaChange, name: TableName) -> None:
         """Block the tables that TRUNCATE ... CASCADE of a table also empties, as far as their references are known."""
@@ -295,7 +303,7 @@ class TimelineBuilder(UnknownTables):
             self._settle_rows_between(change, name)
         if name in self._open and (stays or not self._drop_if_approved(change, name)):
             return
-        known = _structure(change, name)
+        known = change.structure_of(name)
         working = self._new_table(change, name)
         source = None if item.like is None else self._open.get(self._full(item.like, change))
         if source is not None:
@@ -423,7 +431,7 @@ class TimelineBuilder(UnknownTables):
 
     def _discover(self, change: SchemaChange, name: TableName) -> bool:
         """Begin a table that existed before the log, if the tool states its structure."""
-        known = _structure(change, name)
+        known = change.structure_of(name)
         if known is None:
             return False
         working = TableBuilder(change.position, self._server)
@@ -476,7 +484,7 @@ class TimelineBuilder(UnknownTables):
             self._alter_unowned(change, name, target, if_exists=item.if_exists)
             return
         if table_id in self._columnless:
-            if (stated := _structure(change, target)) is not None:
+            if (stated := change.structure_of(target)) is not None:
                 self._describe_unknown(table_id, stated)
             if target != name:
                 self._rename(change, name, target)
@@ -485,7 +493,7 @@ class TimelineBuilder(UnknownTables):
         answers = {p: self._asked.answer(change.position, name, p, change.statement) for p in concerned}
         if Answer.OPEN in answers.values():
             return
-        working, known = self._working[table_id], _structure(change, target)
+        working, known = self._working[table_id], change.structure_of(target)
         was = working.expressions
         if item.ignore and working.may_merge_rows(item.actions):
             self._block(change, name, "ALTER IGNORE removed rows that a key makes equal without row events")
@@ -703,16 +711,6 @@ def _lower(name: TableName) -> TableName:
     return TableName(name.database.lower(), name.table.lower())
 
 
-def _structure(change: SchemaChange, name: TableName) -> TableSchema | None:
-    return next((s for d, t, s in change.structure if s is not None and (d, t) == name), None)
-
-
-def _shape(schema: TableSchema) -> Any:
-    """Return the part of a structure to compare: without ids and defaults."""
-    columns = [(column.name, column.type, column.nullable) for column in schema.columns_in_rows]
-    return columns, [column.name for column in schema.key_columns]
-
-
 def _creates(statements: Sequence[ddl.Statement], effect: Effect) -> TableName | None:
     """Return the table that a change certainly creates; None for other changes."""
     plain = len(statements) == 1 and len(effect.changed) == 1 and not effect.read
@@ -720,7 +718,3 @@ def _creates(statements: Sequence[ddl.Statement], effect: Effect) -> TableName |
         case (ddl.CreateTable(if_not_exists=False, temporary=False),) if plain:
             return next(iter(effect.changed))
     return None
-
-
-def _names(change: SchemaChange) -> set[TableName]:
-    return {TableName(database, table) for database, table, _ in change.structure}

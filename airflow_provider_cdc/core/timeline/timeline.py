@@ -67,6 +67,14 @@ class SchemaChange:
         begins = self.snapshot is not None and self.statement.lstrip()[:10].upper() == "DROP TABLE"
         return self.position, self.database, self.statement, (self.snapshot, self.order) if begins else None
 
+    def structure_of(self, name: TableName) -> TableSchema | None:
+        """Return the structure that the tool describes a table with, None without."""
+        return next((s for d, t, s in self.structure if s is not None and (d, t) == name), None)
+
+    def described(self) -> set[TableName]:
+        """Return the names of the tables that the tool describes."""
+        return {TableName(database, table) for database, table, _ in self.structure}
+
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
         return {

@@ -6,8 +6,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from airflow_provider_cdc.core.ledger import Ledger, ProgressSample
-from airflow_provider_cdc.notifier import _lag
 from airflow_provider_cdc.observability.freshness import age_text, is_present, longest_age
+from airflow_provider_cdc.surface.notifier import _lag
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -18,8 +18,8 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.ledger import Batch, Ledger
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
-from airflow_provider_cdc.hooks.kafka_log import ResolvedKafkaLog
 from airflow_provider_cdc.observability.lineage import as_operator_lineage, batch_lineage, location_name
+from airflow_provider_cdc.sources.kafka_log import ResolvedKafkaLog
 
 BROKERS = "broker1:9092, broker2:9092"
 NAMESPACE = ResolvedKafkaLog("kafka_default", {"bootstrap.servers": BROKERS}).namespace()
@@ -201,7 +201,7 @@ def test_columns_may_be_left_out(shop: Shop) -> None:
 
 
 def test_checks_are_assertions_of_the_tables_that_they_name() -> None:
-    from airflow_provider_cdc.checks import CheckResult
+    from airflow_provider_cdc.core.model.check_result import CheckResult
     from airflow_provider_cdc.observability.lineage import checks_lineage
 
     states = [table("a", schema("id")), table("b", schema("id"))]

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
+from airflow_provider_cdc.connections.canal_address import CanalAddress
+from airflow_provider_cdc.connections.kafka_config import KERBEROS_PRINCIPAL
 from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
-from airflow_provider_cdc.hooks.canal_session import CanalAddress
-from airflow_provider_cdc.hooks.kafka_config import KERBEROS_PRINCIPAL
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
+from airflow_provider_cdc.connections.canal_address import CanalAddress
 from airflow_provider_cdc.core.errors import ConfigurationError, SourceError, UnavailableError
 from airflow_provider_cdc.core.printable import printable
-from airflow_provider_cdc.hooks.canal_frames import Channel, Frame, batch_of
+from airflow_provider_cdc.sources.canal_frames import Channel, Frame, batch_of
 
 IDLE_MS = 3_600_000
 """Milliseconds without traffic after which the server may close the connection: what the stock client asks for."""
@@ -26,25 +27,6 @@ _MILLISECONDS = 2  # of Get.unit
 _AT_ONCE = -1  # of Get.timeout; 0 and nothing make the server wait for ever, and all other clients with it
 _NOTHING = -1  # batch id of an answer without entries
 _MAX_TEXT = 300  # a refusal may hold a stack trace
-
-
-@dataclass(frozen=True)
-class CanalAddress:
-    """Address of a Canal server, and who logs in.
-
-    :param client_id: whose cursor is moved; the server allows one reader of it at a time.
-    """
-
-    host: str
-    port: int = 11111
-    login: str = ""
-    password: str = field(default="", repr=False)
-    client_id: int = 1001
-
-    @property
-    def where(self) -> dict[str, Any]:
-        """Members of errors' ``where``."""
-        return {"server": f"{self.host}:{self.port}"}
 
 
 @dataclass(frozen=True)

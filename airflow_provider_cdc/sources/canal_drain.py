@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_cdc.core.lake.segments import Packet
-from airflow_provider_cdc.hooks.canal_session import CanalBatch, CanalSession
+from airflow_provider_cdc.sources.canal_session import CanalBatch, CanalSession
 
 FETCH_KIB = 1000
 """KiB of events, or entries, of one request: what the stock client asks for."""

@@ -62,7 +62,7 @@ class CdcNotifier(BaseNotifier):
 
         from airflow.sdk import conf
 
-        from airflow_provider_cdc.links import page_address
+        from airflow_provider_cdc.surface.links import page_address
 
         base = urlsplit(self.page or conf.get("api", "base_url", fallback="") or "")
         path = page_address(pipeline)
@@ -76,8 +76,8 @@ def _subject(context: Mapping[str, Any]) -> str:
 
 
 def _state(ledger_name: str, pipeline: str) -> list[str]:
+    from airflow_provider_cdc.connections.lookup import ledger_url
     from airflow_provider_cdc.core.ledger import Ledger
-    from airflow_provider_cdc.hooks.connections import ledger_url
     from airflow_provider_cdc.watch.health import health_of, unsettled
 
     ledger = Ledger(ledger_url(ledger_name))

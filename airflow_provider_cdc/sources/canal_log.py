@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 
+from airflow_provider_cdc.connections.canal_address import CanalAddress
 from airflow_provider_cdc.core.config import CanalSource
 from airflow_provider_cdc.core.errors import BusyError
 from airflow_provider_cdc.core.lake.segments import SegmentLog
 from airflow_provider_cdc.core.model.offsets import Offsets
-from airflow_provider_cdc.hooks.canal_drain import Limits, drain
-from airflow_provider_cdc.hooks.canal_session import CanalAddress, CanalSession
-from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, TopicPartition, Watermarks
+from airflow_provider_cdc.sources.canal_drain import Limits, drain
+from airflow_provider_cdc.sources.canal_session import CanalSession
+from airflow_provider_cdc.sources.kafka_reading import KafkaRecord, TopicPartition, Watermarks
 
 PARTITION = 0
 """The only partition of a destination."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_cdc.core.lake.segments import Packet, SegmentLog
-from airflow_provider_cdc.hooks.canal_frames import batch_of
+from airflow_provider_cdc.sources.canal_frames import batch_of
 
 if TYPE_CHECKING:
-    from airflow_provider_cdc.hooks.canal_drain import Store
+    from airflow_provider_cdc.sources.canal_drain import Store
 
 RECORD_BYTES = 900_000
 """Bytes above which a packet becomes several records: brokers take 1 MiB by default."""
@@ -35,7 +35,7 @@ class KafkaTarget:
 
         :raises ConfigurationError: the connection cannot be used.
         """
-        from airflow_provider_cdc.hooks.kafka_writer import KafkaWriter
+        from airflow_provider_cdc.sources.kafka_writer import KafkaWriter
 
         hint = "check the brokers, then run again; the Canal server sends what was not acknowledged"
         writer = KafkaWriter(self.topic, self.connection, self.timeout, hint)
@@ -62,7 +62,7 @@ class LandingFolder:
 
         :raises ConfigurationError: the connection cannot be used.
         """
-        from airflow_provider_cdc.hooks.connections import storage_options
+        from airflow_provider_cdc.connections.lookup import storage_options
 
         return SegmentLog(self.root, destination, storage_options(self.storage_connection)).append
 

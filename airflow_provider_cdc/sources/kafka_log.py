@@ -12,18 +12,18 @@ from concurrent.futures import Future
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.core.errors import SourceError
-from airflow_provider_cdc.core.kafka_errors import UNKNOWN, is_refused
-from airflow_provider_cdc.core.model.offsets import Offsets
-from airflow_provider_cdc.hooks.connections import (
+from airflow_provider_cdc.connections.kafka_config import SECRETS, client_config
+from airflow_provider_cdc.connections.lookup import (
     EnvironmentConnection,
     async_find_connection,
     find_connection,
     mask,
 )
-from airflow_provider_cdc.hooks.kafka_client import KafkaClient
-from airflow_provider_cdc.hooks.kafka_config import SECRETS, client_config
-from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, TopicPartition, Watermarks, read_windows
+from airflow_provider_cdc.core.errors import SourceError
+from airflow_provider_cdc.core.kafka_errors import UNKNOWN, is_refused
+from airflow_provider_cdc.core.model.offsets import Offsets
+from airflow_provider_cdc.sources.kafka_client import KafkaClient
+from airflow_provider_cdc.sources.kafka_reading import KafkaRecord, TopicPartition, Watermarks, read_windows
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, UnavailableError
+from airflow_provider_cdc.core.model.check_result import CheckResult
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.sinks.contract import UnreadableTableError
 from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables
-from airflow_provider_cdc.source_sample import (
+from airflow_provider_cdc.surface.source_sample import (
     SampleComparison,
     compare,
     newest_value,
@@ -33,35 +34,6 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN = 50
-
-
-@dataclass(frozen=True)
-class CheckResult:
-    """Result of one check.
-
-    :param seen: what was seen, ``expected`` what should have been; never a value of a row.
-    :param tables: tables that do not pass.
-    """
-
-    check: str
-    passed: bool
-    seen: str
-    expected: str
-    tables: list[str] = field(default_factory=list)
-
-    def document(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        return {
-            "check": self.check,
-            "passed": self.passed,
-            "seen": self.seen,
-            "expected": self.expected,
-            "tables": self.tables[:_SHOWN],
-            "tables_total": len(self.tables),
-        }
-
-    def __str__(self) -> str:
-        return f"{self.check}: {self.seen}, expected {self.expected}"
 
 
 @dataclass
@@ -79,7 +51,7 @@ class CheckedTables:
 
     @cached_property
     def _stored(self) -> PipelineTables:
-        from airflow_provider_cdc.hooks.connections import storage_options
+        from airflow_provider_cdc.connections.lookup import storage_options
 
         return PipelineTables(self.pipeline, storage_options)
 

@@ -25,7 +25,7 @@ class KafkaWriter:
     def __init__(self, topic: str, connection: str, timeout: float, hint: str) -> None:
         from confluent_kafka import Producer
 
-        from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+        from airflow_provider_cdc.sources.kafka_log import KafkaLog
 
         self._where = {"topic": topic, "connection": connection}
         self._topic, self._timeout, self._hint = topic, timeout, hint

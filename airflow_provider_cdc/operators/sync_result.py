@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Show the result of a sync: in the task's log, in XCom, and as the end of the task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
+from airflow_provider_cdc.core.printable import printable
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.batch.result import BatchResult
+    from airflow_provider_cdc.core.ledger import Batch
+
+_SHOWN = 50
+_LEFT_OUT = ("statements", "quarantine")  # of a result in XCom
+
+
+def problem_of(result: BatchResult, on_parked: str, log: Any) -> AirflowException | None:
+    """Return what ends the task for tables that are parked or wait, None where nothing does; warn of each.
+
+    :param on_parked: ``fail``, ``skip`` or ``warn``.
+    :param log: the task's logger.
+    """
+    for status in (TableStatus.PARKED, TableStatus.WAITING):
+        for table in (result.parked if status == TableStatus.PARKED else result.waiting) or ():
+            log.warning("%s %s: %s", printable(table.name), status, printable(table.reason))
+    if result.status == ResultStatus.PARKED and on_parked != "warn":
+        parked = result.describe_unsettled(TableStatus.PARKED, _SHOWN)
+        kind = AirflowFailException if on_parked == "fail" else AirflowSkipException
+        return kind(printable(f"batch {result.seq} is committed, but tables are parked: {parked}"))
+    if result.status == ResultStatus.WAITING:
+        waiting = result.describe_unsettled(TableStatus.WAITING, _SHOWN)
+        return AirflowException(printable(f"batch {result.seq} is committed, but tables wait: {waiting}"))
+    return None
+
+
+def log_result(log: Any, result: BatchResult, batch: Batch | None) -> None:
+    """Log a result in a few lines."""
+    if result.repeated and batch is not None:
+        by = f" by {batch.task}" if batch.task else ""
+        reach = f"until {batch.until.isoformat()}" if batch.until else "without a time"
+        log.info(
+            "nothing to do: batch %s (%s, committed at %s%s) holds it already; this is its stored result",
+            batch.seq, reach, batch.committed_at and batch.committed_at.isoformat(), printable(by),
+        )  # fmt: skip
+        return
+    if result.status == ResultStatus.NOTHING_TO_DO:
+        log.info("nothing to do: no new records")
+        return
+    changes = ", ".join(f"{count} {name}" for name, count in result.changes.items()) or "no row changes"
+    log.info(
+        "batch %s %s: %s records (%s), %s schema changes, %s tables, %s quarantined, %.1f s",
+        result.seq, result.status, result.records, changes, result.schema_changes, len(result.tables),
+        result.quarantined, result.seconds,
+    )  # fmt: skip
+    for statement in result.statements or ():
+        log.info("DDL: %s", printable(" ".join(statement.split())))
+
+
+def small(result: BatchResult, shown: int) -> dict[str, Any]:
+    """Return a result for XCom: numbers, and as many tables as people read.
+
+    :param shown: that many.
+    """
+    numbers = {name: value for name, value in result.document().items() if name not in _LEFT_OUT}
+    lists = {name: numbers[name] for name in ("tables", "parked", "waiting") if name in numbers}
+    return {
+        **numbers,
+        **{name: lines[:shown] for name, lines in lists.items()},
+        **{f"{name}_total": len(lines) for name, lines in lists.items()},
+    }
