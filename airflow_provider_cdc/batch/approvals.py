@@ -14,7 +14,6 @@ from airflow_provider_cdc.batch.result import BatchResult, from_ledger, stored_r
 from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import DataError
-from airflow_provider_cdc.core.ledger import Batch, Ledger, TaskTry
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.timeline.asked_changes import (
     DENIABLE,
@@ -24,6 +23,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
     AskedChange,
     newest_answers,
 )
+from airflow_provider_cdc.ledger import Batch, Ledger, TaskTry
 
 
 def asked_changes(batches: Sequence[Batch]) -> list[AskedChange]:

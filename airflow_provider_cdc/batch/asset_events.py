@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_cdc.batch.result import BatchResult, ran_engine, stored_result
-from airflow_provider_cdc.core.ledger import Batch, Ledger, TaskTry
-from airflow_provider_cdc.core.ledger.records import time_text
+from airflow_provider_cdc.ledger import Batch, Ledger, TaskTry
+from airflow_provider_cdc.ledger.records import time_text
 
 SHOWN_VERSIONS = 50
 """Tables whose versions the event of the cut names: a database column holds the extra."""

@@ -12,7 +12,7 @@ from airflow_provider_cdc.batch.result import BatchResult
 from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import BusyError, CdcError
-from airflow_provider_cdc.core.ledger import Ledger, TaskTry
+from airflow_provider_cdc.ledger import Ledger, TaskTry
 
 P = ParamSpec("P")
 Work = Callable[Concatenate[CdcPipeline, P], BatchResult]

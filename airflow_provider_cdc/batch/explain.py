@@ -19,10 +19,10 @@ from airflow_provider_cdc.core.ddl.parser import parse
 from airflow_provider_cdc.core.ddl.tokens import DdlError
 from airflow_provider_cdc.core.documents import Result
 from airflow_provider_cdc.core.errors import UnavailableError
-from airflow_provider_cdc.core.ledger import SYNC, Batch, Ledger
 from airflow_provider_cdc.core.model.status import BatchStatus, ResultStatus, TableStatus
 from airflow_provider_cdc.core.plan.ranges import Range
 from airflow_provider_cdc.core.timeline.asked_changes import Answer
+from airflow_provider_cdc.ledger import SYNC, Batch, Ledger
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -12,9 +12,9 @@ from airflow_provider_cdc.connections.lookup import spark_target, storage_option
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import BatchOrder, JobDocument, Rebuild, Replay, TableState
 from airflow_provider_cdc.core.lake.own_lake import LakeIdentity
-from airflow_provider_cdc.core.ledger import Batch, Ledger
-from airflow_provider_cdc.core.ledger.records import offsets_document
 from airflow_provider_cdc.core.plan.ranges import Range
+from airflow_provider_cdc.ledger import Batch, Ledger
+from airflow_provider_cdc.ledger.records import offsets_document
 
 _STORAGE_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 

@@ -16,9 +16,9 @@ from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Approval, BatchOrder, Decision, Rebuild, Replay, Result, TableState
 from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.core.ledger import Batch, Ledger
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.timeline.asked_changes import AskedChange
+from airflow_provider_cdc.ledger import Batch, Ledger
 
 
 def run_replay(pipeline: CdcPipeline, replay: Replay, **course: Any) -> BatchResult:

@@ -14,11 +14,11 @@ from airflow_provider_cdc.batch.result import empty_result
 from airflow_provider_cdc.batch.source_log import SourceLog
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import SourceError, UnavailableError
-from airflow_provider_cdc.core.ledger import SYNC, Batch, Lease, Ledger
 from airflow_provider_cdc.core.model.offsets import Offsets
 from airflow_provider_cdc.core.model.status import BatchStatus
 from airflow_provider_cdc.core.plan.progress import SLACK_MS, Mark, PartitionFacts
 from airflow_provider_cdc.core.plan.ranges import Range, plan_range
+from airflow_provider_cdc.ledger import SYNC, Batch, Lease, Ledger
 from airflow_provider_cdc.sources.kafka_reading import KafkaRecord, Watermarks
 
 if TYPE_CHECKING:

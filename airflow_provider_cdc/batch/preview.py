@@ -13,10 +13,10 @@ from airflow_provider_cdc.batch.planner import observe, propose_batch
 from airflow_provider_cdc.batch.source_log import SourceLog, open_log
 from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.ledger import Batch, Ledger
-from airflow_provider_cdc.core.ledger.records import offsets_document, time_text
 from airflow_provider_cdc.core.model.status import BatchStatus, ResultStatus
 from airflow_provider_cdc.core.plan.ranges import Range
+from airflow_provider_cdc.ledger import Batch, Ledger
+from airflow_provider_cdc.ledger.records import offsets_document, time_text
 
 _STATUS = {BatchStatus.PLANNED: "planned", BatchStatus.COMMITTED: "done"}
 

@@ -23,7 +23,7 @@ from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Decision, DecisionAction, Look, QuarantineEntry
 from airflow_provider_cdc.core.errors import DataError
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.ledger import Ledger
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.sources.kafka_reading import KafkaRecord

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow_provider_cdc.batch.result import published, schema_change_id, table_states
 from airflow_provider_cdc.core.documents import Result, TableState
-from airflow_provider_cdc.core.ledger import LakeBatch, Lease, Ledger, PastBatch
+from airflow_provider_cdc.ledger import LakeBatch, Lease, Ledger, PastBatch
 
 
 def take_over(ledger: Ledger, lease: Lease, documents: Sequence[Mapping[str, Any]]) -> str:

@@ -12,9 +12,9 @@ from typing import Any, Self, TypeVar
 
 from airflow_provider_cdc.core.documents import Result, TableLine, TableState
 from airflow_provider_cdc.core.errors import CdcError, DataError, Transient, UnavailableError
-from airflow_provider_cdc.core.ledger import Batch, Ledger
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.plain_data import Document, from_plain, to_plain
+from airflow_provider_cdc.ledger import Batch, Ledger
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN = 20

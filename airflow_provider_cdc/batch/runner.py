@@ -14,10 +14,10 @@ from airflow_provider_cdc.batch.unsettled import Unsettled
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Result
 from airflow_provider_cdc.core.errors import LOG_LOST, SECOND_LOG
-from airflow_provider_cdc.core.ledger import Batch, Owner
 from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.core.plan.progress import SLACK_MS
 from airflow_provider_cdc.engine import Stopper
+from airflow_provider_cdc.ledger import Batch, Owner
 
 
 def run_batch(

@@ -19,8 +19,8 @@ from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline, KafkaSource
 from airflow_provider_cdc.core.errors import ConfigurationError, SourceError
 from airflow_provider_cdc.core.formats.registry import open_format
-from airflow_provider_cdc.core.ledger import Ledger
 from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.ledger import Ledger
 
 _TIMEOUT = 30.0
 _SLACK = timedelta(seconds=5)  # by which the clocks of this machine and of the source may differ

@@ -14,8 +14,8 @@ from airflow_provider_cdc.sources.kafka_reading import KafkaRecord, TopicPartiti
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.connections.canal_address import CanalAddress
-    from airflow_provider_cdc.core.ledger import Lease
     from airflow_provider_cdc.core.model.offsets import Offsets
+    from airflow_provider_cdc.ledger import Lease
     from airflow_provider_cdc.sources.canal_log import CanalLog, Right
 
 
@@ -160,7 +160,7 @@ def when_free(pipeline: CdcPipeline, owner: str, url: str | None = None) -> Righ
     @contextmanager
     def right() -> Iterator[Callable[[], None]]:
         from airflow_provider_cdc.connections.lookup import ledger_url
-        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.ledger import Ledger
 
         with Ledger(url or ledger_url(pipeline.ledger)).lease(
             pipeline.name, owner, pipeline.policy.lease_seconds

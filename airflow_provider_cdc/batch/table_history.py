@@ -13,8 +13,6 @@ from airflow_provider_cdc.batch.coming_ddl import kind_of
 from airflow_provider_cdc.batch.result import table_states
 from airflow_provider_cdc.core.config import CdcPipeline, RunPolicy
 from airflow_provider_cdc.core.ddl.server import Server
-from airflow_provider_cdc.core.ledger import Batch, Ledger
-from airflow_provider_cdc.core.ledger.records import time_text
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.asked_changes import (
     DENIABLE,
@@ -37,6 +35,8 @@ from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.left_out_columns import without_left_out
 from airflow_provider_cdc.core.timeline.stated import stated_changes
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, SchemaVersion, TableTimeline
+from airflow_provider_cdc.ledger import Batch, Ledger
+from airflow_provider_cdc.ledger.records import time_text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EVENTS = {

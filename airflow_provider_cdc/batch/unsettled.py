@@ -12,8 +12,8 @@ from airflow_provider_cdc.batch.result import empty_result, table_states
 from airflow_provider_cdc.connections.lookup import storage_options
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import TableState
-from airflow_provider_cdc.core.ledger import Lease, Ledger
 from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.ledger import Lease, Ledger
 from airflow_provider_cdc.sinks.contract import UnreadableTableError
 from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables
 

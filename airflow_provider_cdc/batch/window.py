@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow_provider_cdc.batch.arguments import as_instant, refuse_template
 from airflow_provider_cdc.core.errors import BusyError, SourceError
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.ledger import Ledger
 
 NOW = "now"
 """Value of ``until`` that asks for what is in Kafka now, whatever the run is."""

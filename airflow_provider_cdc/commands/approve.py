@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.timeline.asked_changes import DENIABLE, Answer, AskedChange
 
 if TYPE_CHECKING:
-    from airflow_provider_cdc.core.ledger import Ledger
+    from airflow_provider_cdc.ledger import Ledger
 
 _CONSEQUENCES = """
 Approve it if the source failed over, was reset, or if the tool's numbers began again.
@@ -35,7 +35,7 @@ def approve(args: Namespace) -> int:
 
     def work() -> int:
         from airflow_provider_cdc.connections.lookup import ledger_url
-        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.ledger import Ledger
 
         _demand_one_purpose(args)
         pipeline = CdcPipeline.from_yaml(args.pipeline)

@@ -215,7 +215,7 @@ def _canal(pipeline: CdcPipeline, destination: str) -> str:
 
 def _ledger(pipeline: CdcPipeline) -> str:
     from airflow_provider_cdc.connections.lookup import ledger_url
-    from airflow_provider_cdc.core.ledger import Ledger
+    from airflow_provider_cdc.ledger import Ledger
 
     ledger = Ledger(ledger_url(pipeline.ledger))
     last, holder = ledger.last(pipeline.name), ledger.holder(pipeline.name)

@@ -10,8 +10,8 @@ from airflow_provider_cdc.commands.output import DONE, guarded, print_json, prin
 from airflow_provider_cdc.core.config import CdcPipeline
 
 if TYPE_CHECKING:
-    from airflow_provider_cdc.core.ledger import ProgressSample
     from airflow_provider_cdc.core.plan.lag import Lag
+    from airflow_provider_cdc.ledger import ProgressSample
 
 _SAMPLES = 20
 
@@ -22,7 +22,7 @@ def lag(args: Namespace) -> int:
     def work() -> int:
         from airflow_provider_cdc.batch.source_log import open_log
         from airflow_provider_cdc.connections.lookup import ledger_url
-        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.ledger import Ledger
         from airflow_provider_cdc.watch.lag import applied_offsets, observe_lag
 
         pipeline = CdcPipeline.from_yaml(args.pipeline)

@@ -29,7 +29,7 @@ def tables(args: Namespace) -> int:
         from airflow_provider_cdc.batch.result import table_states
         from airflow_provider_cdc.batch.table_history import table_history
         from airflow_provider_cdc.connections.lookup import ledger_url
-        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.ledger import Ledger
 
         pipeline = CdcPipeline.from_yaml(args.pipeline)
         opened = Ledger(ledger_url(pipeline.ledger))
@@ -88,7 +88,7 @@ def ledger(args: Namespace) -> int:
 
     def work() -> int:
         from airflow_provider_cdc.connections.lookup import ledger_url
-        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.ledger import Ledger
 
         pipeline = CdcPipeline.from_yaml(args.pipeline)
         batches = Ledger(ledger_url(pipeline.ledger)).batches(pipeline.name)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel: what CDC records mean and what a table must become, without Airflow, Spark, clock or disk."""
+"""The kernel: what CDC records mean and what a table must become, without Airflow and Spark; both sides import it."""

@@ -36,7 +36,7 @@ class KafkaProgressHook(KafkaLog, BaseHook):
     def lag(self, pipeline: CdcPipeline) -> Lag:
         """Return how far the tables of a pipeline are behind the source now, with this connection."""
         from airflow_provider_cdc.connections.lookup import ledger_url
-        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.ledger import Ledger
         from airflow_provider_cdc.watch.lag import applied_offsets, observe_lag
 
         return observe_lag(pipeline, self, applied_offsets(Ledger(ledger_url(pipeline.ledger)), pipeline.name))

@@ -12,7 +12,7 @@ from airflow_provider_cdc.core.errors import CdcError
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.documents import TableState
-    from airflow_provider_cdc.core.ledger import Ledger, ProgressSample
+    from airflow_provider_cdc.ledger import Ledger, ProgressSample
 
 
 class CdcLedgerHook(BaseHook):
@@ -33,7 +33,7 @@ class CdcLedgerHook(BaseHook):
     def get_conn(self) -> Ledger:
         """Return the ledger."""
         from airflow_provider_cdc.connections.lookup import ledger_url
-        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.ledger import Ledger
 
         return Ledger(ledger_url(self.ledger_conn_id))
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from airflow_provider_cdc.core.documents import TableState
-    from airflow_provider_cdc.core.ledger import Ledger
     from airflow_provider_cdc.core.plan.lag import Lag
+    from airflow_provider_cdc.ledger import Ledger
 
 
 class CdcHook(BaseHook):
@@ -33,7 +33,7 @@ class CdcHook(BaseHook):
     def get_conn(self) -> Ledger:
         """Return the pipeline's ledger."""
         from airflow_provider_cdc.connections.lookup import ledger_url
-        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.ledger import Ledger
 
         return Ledger(ledger_url(self.pipeline.ledger))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from airflow_provider_cdc.core.ledger import Ledger, ProgressSample
 from airflow_provider_cdc.core.plan.lag import Lag
+from airflow_provider_cdc.ledger import Ledger, ProgressSample
 
 
 def sample_of(lag: Lag) -> ProgressSample:

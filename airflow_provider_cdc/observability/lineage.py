@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 from airflow_provider_cdc.batch.result import BatchResult, newest_by_name, table_states
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.lake.roots import located
-from airflow_provider_cdc.core.ledger.records import time_text
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.ledger.records import time_text
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from openlineage.client.generated.column_lineage_dataset import Fields
 
     from airflow_provider_cdc.core.config import CdcPipeline
-    from airflow_provider_cdc.core.ledger import Batch, Ledger
     from airflow_provider_cdc.core.model.check_result import CheckResult
+    from airflow_provider_cdc.ledger import Batch, Ledger
 
 Name = tuple[str, str]
 """Namespace and name of a dataset."""

@@ -91,7 +91,7 @@ class CdcCheckOperator(PipelineOperator):
     def _checked(self, pipeline: CdcPipeline) -> CheckedTables:
         from airflow_provider_cdc.batch.result import table_states
         from airflow_provider_cdc.connections.lookup import ledger_url
-        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.ledger import Ledger
         from airflow_provider_cdc.surface.checks import CheckedTables
 
         states = {

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_pipeline
 from airflow_provider_cdc.core.errors import CdcError, Transient
-from airflow_provider_cdc.core.ledger.owner import TaskTry
+from airflow_provider_cdc.ledger.owner import TaskTry
 from airflow_provider_cdc.surface.links import CdcPipelineLink
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.batch.result import BatchResult
     from airflow_provider_cdc.batch.window import ExactWindow, Until
     from airflow_provider_cdc.core.config import CdcPipeline
-    from airflow_provider_cdc.core.ledger import Batch, Ledger
+    from airflow_provider_cdc.ledger import Batch, Ledger
     from airflow_provider_cdc.observability.lineage import BatchLineage
 
 _GRACE = timedelta(seconds=60)
@@ -168,7 +168,7 @@ class CdcSyncOperator(PipelineOperator):
     def _work(self, context: Context, started: float) -> dict[str, Any]:
         from airflow_provider_cdc.batch.window import choose_until
         from airflow_provider_cdc.connections.lookup import ledger_url
-        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.ledger import Ledger
         from airflow_provider_cdc.observability.metrics import error_metrics, send
 
         with airflow_errors():

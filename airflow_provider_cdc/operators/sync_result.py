@@ -12,7 +12,7 @@ from airflow_provider_cdc.core.printable import printable
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.batch.result import BatchResult
-    from airflow_provider_cdc.core.ledger import Batch
+    from airflow_provider_cdc.ledger import Batch
 
 _SHOWN = 50
 _LEFT_OUT = ("statements", "quarantine")  # of a result in XCom

@@ -84,7 +84,7 @@ class CdcTableStateOperator(PipelineOperator, BranchMixIn):
     def _states(self, pipeline: CdcPipeline) -> dict[str, TableState]:
         from airflow_provider_cdc.batch.result import newest_by_name, table_states
         from airflow_provider_cdc.connections.lookup import ledger_url
-        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.ledger import Ledger
 
         states = newest_by_name(table_states(Ledger(ledger_url(pipeline.ledger)), pipeline.name).values())
         if self.tables is None:

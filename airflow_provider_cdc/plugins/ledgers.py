@@ -16,7 +16,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from airflow_provider_cdc.core.errors import CdcError, UnavailableError
-from airflow_provider_cdc.core.ledger.database import Database
+from airflow_provider_cdc.ledger.database import Database
 
 # After a failure nobody waits for the database again for so long: requests share the api-server's threads with Airflow.
 PAUSE_SECONDS = 10

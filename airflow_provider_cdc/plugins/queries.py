@@ -15,12 +15,12 @@ from sqlalchemy import Connection, Select, case, func, select
 
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.documents.table_locations import owners_of_locations
-from airflow_provider_cdc.core.ledger import Batch, schema
-from airflow_provider_cdc.core.ledger.health import failed_attempts, unsettled_tables
-from airflow_provider_cdc.core.ledger.owner import TASK_COLUMNS
-from airflow_provider_cdc.core.ledger.records import time_text
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.printable import printable
+from airflow_provider_cdc.ledger import Batch, schema
+from airflow_provider_cdc.ledger.health import failed_attempts, unsettled_tables
+from airflow_provider_cdc.ledger.owner import TASK_COLUMNS
+from airflow_provider_cdc.ledger.records import time_text
 from airflow_provider_cdc.observability.freshness import BATCHES, is_present
 from airflow_provider_cdc.plugins.column_changes import column_changes
 from airflow_provider_cdc.plugins.statement_text import statement_text

@@ -16,7 +16,7 @@ from airflow_provider_cdc.core.printable import printable
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_cdc.core.ledger import Ledger
+    from airflow_provider_cdc.ledger import Ledger
 
 _SHOWN = 20
 
@@ -77,7 +77,7 @@ def _subject(context: Mapping[str, Any]) -> str:
 
 def _state(ledger_name: str, pipeline: str) -> list[str]:
     from airflow_provider_cdc.connections.lookup import ledger_url
-    from airflow_provider_cdc.core.ledger import Ledger
+    from airflow_provider_cdc.ledger import Ledger
     from airflow_provider_cdc.watch.health import health_of, unsettled
 
     ledger = Ledger(ledger_url(ledger_name))

@@ -16,7 +16,7 @@ from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.watch.condition import Answer, Condition, name_some
 
 if TYPE_CHECKING:
-    from airflow_provider_cdc.core.ledger import Batch, Ledger
+    from airflow_provider_cdc.ledger import Batch, Ledger
 
 _SHOWN_VERSIONS = 50
 

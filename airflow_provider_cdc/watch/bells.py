@@ -11,10 +11,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from airflow_provider_cdc.core.ledger.records import offsets_document, parse_offsets
 from airflow_provider_cdc.core.model.offsets import Offsets
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.core.plan.lag import Lag, Verdict
+from airflow_provider_cdc.ledger.records import offsets_document, parse_offsets
 from airflow_provider_cdc.watch.health import Health, unsettled
 
 Memory = dict[str, Any]

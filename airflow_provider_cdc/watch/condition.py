@@ -14,7 +14,7 @@ from airflow_provider_cdc.core.errors import CdcError
 if TYPE_CHECKING:
     from airflow_provider_cdc.batch.source_log import SourceLog
     from airflow_provider_cdc.core.config import CdcPipeline
-    from airflow_provider_cdc.core.ledger import Ledger, ProgressSample
+    from airflow_provider_cdc.ledger import Ledger, ProgressSample
 
 Stored = TypeVar("Stored")
 Seen = TypeVar("Seen")
@@ -86,7 +86,7 @@ class Condition(ABC, Generic[Stored, Seen]):
         stored, seen, ledger = None, None, None
         if self.reads_ledger:
             from airflow_provider_cdc.connections.lookup import ledger_url
-            from airflow_provider_cdc.core.ledger import Ledger
+            from airflow_provider_cdc.ledger import Ledger
 
             ledger = Ledger(ledger_url(self.pipeline.ledger))
             stored = self.stored(ledger)

@@ -14,7 +14,7 @@ from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.watch.condition import Answer, Condition, name_some
 
 if TYPE_CHECKING:
-    from airflow_provider_cdc.core.ledger import Ledger
+    from airflow_provider_cdc.ledger import Ledger
 
 _SHOWN = 50
 

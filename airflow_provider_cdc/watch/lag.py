@@ -29,7 +29,7 @@ from airflow_provider_cdc.core.plan.lag import (
 from airflow_provider_cdc.watch.condition import Answer, Condition, name_some
 
 if TYPE_CHECKING:
-    from airflow_provider_cdc.core.ledger import Ledger, ProgressSample, UnsettledTable
+    from airflow_provider_cdc.ledger import Ledger, ProgressSample, UnsettledTable
 
 LAG_OF = ("applied", "received")
 UNKNOWN_POLICIES = ("wait", "pass", "fail")
@@ -201,7 +201,7 @@ def report_lag(pipeline: CdcPipeline, lag_now: Lag) -> ProgressSample:
 
 def applied_offsets(ledger: Ledger, pipeline: str) -> Applied:
     """Return the offsets that the batches have read, and the tables that did not apply all of them."""
-    from airflow_provider_cdc.core.ledger import SYNC
+    from airflow_provider_cdc.ledger import SYNC
 
     batch = ledger.last(pipeline, SYNC)
     if batch is None:

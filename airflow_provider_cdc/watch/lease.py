@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_provider_cdc.batch.window import ExactWindow
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.ledger import Ledger
 from airflow_provider_cdc.watch.condition import Answer, Condition
 
 Stored = tuple[dict[str, Any] | None, str]

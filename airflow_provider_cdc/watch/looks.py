@@ -25,7 +25,7 @@ from airflow_provider_cdc.watch.condition import Answer, Condition
 if TYPE_CHECKING:
     from airflow_provider_cdc.batch.source_log import ResolvedSource, SourceLog
     from airflow_provider_cdc.core.config import CdcPipeline
-    from airflow_provider_cdc.core.ledger import ProgressSample
+    from airflow_provider_cdc.ledger import ProgressSample
 
 T = TypeVar("T")
 Stored = TypeVar("Stored")
@@ -47,7 +47,7 @@ _starter = ThreadPoolExecutor(1, thread_name_prefix="cdc-look-start")
 
 def _load() -> None:
     """Import what looks need."""
-    for name in ("core.ledger", "batch.source_log", "connections.lookup", "sources.kafka_log"):
+    for name in ("ledger", "batch.source_log", "connections.lookup", "sources.kafka_log"):
         importlib.import_module(f"airflow_provider_cdc.{name}")
     importlib.import_module("confluent_kafka.admin")
 
@@ -176,7 +176,7 @@ class Looks:
     async def _record(self, pipeline: CdcPipeline, sample: ProgressSample) -> None:
         """Record a sample of a pipeline's progress once, for all who looked in the same minute."""
         from airflow_provider_cdc.connections.lookup import async_ledger_url
-        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.ledger import Ledger
 
         if self._recorded.get((pipeline.ledger, pipeline.name)) == sample.seen_at:
             return
@@ -188,7 +188,7 @@ class Looks:
 
     async def _stored(self, condition: Condition[Stored, Seen], max_age: float) -> Stored:
         from airflow_provider_cdc.connections.lookup import async_ledger_url
-        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.ledger import Ledger
 
         url = await async_ledger_url(condition.pipeline.ledger)
         key = ("ledger", condition.ledger_key())

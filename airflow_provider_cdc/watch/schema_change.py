@@ -14,7 +14,7 @@ from airflow_provider_cdc.watch.condition import Answer, Condition, name_some
 from airflow_provider_cdc.watch.lag import Applied, applied_offsets
 
 if TYPE_CHECKING:
-    from airflow_provider_cdc.core.ledger import Ledger
+    from airflow_provider_cdc.ledger import Ledger
 
 KINDS = ("destructive", "unknown", "barrier", "mapping")
 _SHOWN = 50

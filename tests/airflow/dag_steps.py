@@ -57,7 +57,7 @@ def _held(lease: dict[str, Any] | None) -> Iterator[None]:
     if lease is None:
         yield
         return
-    from airflow_provider_cdc.core.ledger import Ledger
+    from airflow_provider_cdc.ledger import Ledger
 
     held = Ledger(lease["ledger"]).lease(lease["pipeline"], "somebody else")
     timer = threading.Timer(lease["seconds"], held.release)

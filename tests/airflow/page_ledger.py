@@ -10,9 +10,9 @@ from typing import Any
 from sqlalchemy import insert
 
 from airflow_provider_cdc.core.documents import TableState
-from airflow_provider_cdc.core.ledger import Batch, Ledger, Owner, ProgressSample, TaskTry, schema
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
 from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.ledger import Batch, Ledger, Owner, ProgressSample, TaskTry, schema
 
 SECRET = "s3cret-passw0rd"
 VALUE = "row-value-4711"

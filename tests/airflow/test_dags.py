@@ -151,7 +151,7 @@ def test_what_stays_wrong_fails_without_retry_and_what_passes_is_retried(shop: S
     with pytest.raises(AirflowFailException, match="is not an ISO time"):
         operator(shop, until="soon").execute({})
     shop.changes = {}
-    from airflow_provider_cdc.core.ledger import Ledger
+    from airflow_provider_cdc.ledger import Ledger
 
     with (
         Ledger(f"sqlite:///{shop.ledger}").lease("shop", "somebody else"),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from airflow_provider_cdc.core.ledger import Batch, Ledger
+from airflow_provider_cdc.ledger import Batch, Ledger
 from tests.histories.debezium_records import ddl, row
 from tests.system import processes
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.ledger import Ledger
 from tests.services.postgres import Postgres
 from tests.system import processes
 

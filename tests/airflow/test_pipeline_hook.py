@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_cdc.core.errors import CdcError, DataError
-from airflow_provider_cdc.core.ledger import Ledger
 from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.ledger import Ledger
 
 from .conftest import Connect
 from .shop import Shop, rows, until

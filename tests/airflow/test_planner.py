@@ -17,9 +17,9 @@ from confluent_kafka import Producer, TopicPartition
 from airflow_provider_cdc.batch.planner import has_rows_before, made_again, observe, plan_batch, plan_settling
 from airflow_provider_cdc.core.config import CdcPipeline, DeltaSink, KafkaSource
 from airflow_provider_cdc.core.errors import SourceError
-from airflow_provider_cdc.core.ledger import Lease, Ledger
 from airflow_provider_cdc.core.plan.progress import received
 from airflow_provider_cdc.hooks.kafka import KafkaProgressHook
+from airflow_provider_cdc.ledger import Lease, Ledger
 
 from .conftest import Connect
 

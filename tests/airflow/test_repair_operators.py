@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from deltalake import DeltaTable
 
 from airflow_provider_cdc import CdcMaintainOperator, CdcPlanOperator, CdcRebuildOperator, CdcReplayOperator
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.ledger import Ledger
 
 from .shop import Shop, rows, until
 

@@ -16,10 +16,10 @@ import pytest
 import yaml
 from deltalake import DeltaTable
 
-from airflow_provider_cdc.core.ledger.database import Database
+from airflow_provider_cdc.ledger.database import Database
 from airflow_provider_cdc.plugins import queries
 from tests.services.broker import PASSWORD, Broker, OwnBroker
-from tests.unit.core.ledger.conftest import new_database
+from tests.unit.ledger.conftest import new_database
 
 from . import dag_steps
 from .dag_steps import Step

@@ -13,8 +13,8 @@ import pytest
 
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import BusyError, DataError, UnavailableError
-from airflow_provider_cdc.core.ledger import Ledger, ProgressSample
 from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.ledger import Ledger, ProgressSample
 
 pytestmark = pytest.mark.airflow
 

@@ -42,7 +42,7 @@ MEMBERS = {item.name for seam in SEAMS for item in fields(seam) if "_" in item.n
 CONVERTERS = {"document", "from_document"}
 
 # The ledger stores documents of any kind and looks into none.
-STORES = ("airflow_provider_cdc/core/ledger/",)
+STORES = ("airflow_provider_cdc/ledger/",)
 
 
 def dict_seams(source: str) -> Iterator[str]:

@@ -106,7 +106,7 @@ def test_lag_counts_the_packets_in_the_lake_that_no_batch_has_read(
 
 
 def test_the_sensor_only_looks_while_somebody_works_on_the_pipeline(canal: Canal, port: int, tmp_path: Path) -> None:
-    from airflow_provider_cdc.core.ledger import Ledger
+    from airflow_provider_cdc.ledger import Ledger
 
     shop = pipeline(tmp_path)
     with Ledger(shop.ledger).lease(shop.name, "a test"):

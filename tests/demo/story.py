@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.ledger import Ledger
 from tests.demo.check import Verdict, compare
 from tests.demo.process import DAGS, Airflow
 from tests.demo.screen import HEAD, Screen

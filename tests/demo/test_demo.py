@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.ledger import Ledger
 from tests.demo.check import compare
 from tests.demo.screen import Screen
 from tests.demo.shop_log import DATA, ShopLog

@@ -26,7 +26,7 @@ from confluent_kafka import Producer
 
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import NEW_GENERATION
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.ledger import Ledger
 from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.faults.store import FAULTS, FailingStore, Weather

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from airflow_provider_cdc.batch.result import table_states
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.ledger import Ledger
 from tests.airflow.shop import rows
 from tests.public_cases.case import NAMES, Case, Ending, problem, read_case, stored_rows
 from tests.services import capture

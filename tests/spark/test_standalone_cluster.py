@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.ledger import Ledger
 from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.airflow.shop import DATA, PHASES, Answer, Shop, commits, demand_data, feed, rows
@@ -29,7 +29,7 @@ from tests.services.broker import Broker, OwnBroker
 from tests.services.process import SHORT_LIVED_JAVA
 from tests.services.s3 import S3
 from tests.services.spark_cluster import SparkCluster
-from tests.unit.core.ledger.conftest import new_database
+from tests.unit.ledger.conftest import new_database
 
 pytestmark = pytest.mark.spark
 

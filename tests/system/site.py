@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.batch.result import table_states
 from airflow_provider_cdc.commands.show import table_documents
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.ledger import Ledger
 from tests.airflow.shop import DATA, PHASES, Answer, Shop
 from tests.services import capture
 from tests.system import processes

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_cdc.batch.window import ExactWindow
-from airflow_provider_cdc.core.ledger import Ledger
-from airflow_provider_cdc.core.ledger.records import time_text
+from airflow_provider_cdc.ledger import Ledger
+from airflow_provider_cdc.ledger.records import time_text
 from tests.airflow.shop import until
 from tests.services.broker import Broker
 from tests.system.site import Site, source

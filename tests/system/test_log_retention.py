@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from airflow_provider_cdc.core.documents import ExpiredLog, JobDocument, Maintenance, Replay
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.ledger import Ledger
 from spark_jobs.driver.maintenance import maintain
 from spark_jobs.driver.run_batch import sync
 from tests.captures.replaying import Lake

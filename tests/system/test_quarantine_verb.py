@@ -15,8 +15,8 @@ import pytest
 
 from airflow_provider_cdc.batch.result import table_states
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.ledger import Ledger
 from airflow_provider_cdc.core.model.check_result import CheckResult
+from airflow_provider_cdc.ledger import Ledger
 from airflow_provider_cdc.surface.checks import CheckedTables, QuarantineBelow
 from tests.airflow.shop import Answer
 from tests.airflow.shop import rows as stored

@@ -9,8 +9,8 @@ import pytest
 
 from airflow_provider_cdc.batch.approvals import _change_to_decide, _order
 from airflow_provider_cdc.core.errors import DataError
-from airflow_provider_cdc.core.ledger import TaskTry
 from airflow_provider_cdc.core.timeline.asked_changes import Answer, AskedChange
+from airflow_provider_cdc.ledger import TaskTry
 
 TRUNCATE = AskedChange("100", "shop", "t", "on_truncate", "TRUNCATE TABLE t")
 ADD = AskedChange("200", "shop", "t", "on_add_column", "ALTER TABLE t ADD COLUMN w INT")

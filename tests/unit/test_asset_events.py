@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_cdc.batch.asset_events import asset_events, due_batches
-from airflow_provider_cdc.core.ledger import SYNC, Batch, TaskTry
 from airflow_provider_cdc.core.model.status import BatchStatus
+from airflow_provider_cdc.ledger import SYNC, Batch, TaskTry
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 RUN = TaskTry("shop", "r1", "sync")

@@ -13,7 +13,7 @@ from airflow_provider_cdc.batch.result import BatchResult
 from airflow_provider_cdc.batch.runner import run_batch
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import BusyError, ConfigurationError
-from airflow_provider_cdc.core.ledger import Ledger, TaskTry, schema
+from airflow_provider_cdc.ledger import Ledger, TaskTry, schema
 
 
 def pipeline(folder: Path) -> CdcPipeline:

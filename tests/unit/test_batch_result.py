@@ -11,8 +11,8 @@ from airflow_provider_cdc.batch.result import BatchResult, TableResult, Unsettle
 from airflow_provider_cdc.commands.output import AGAIN, CONFIGURATION, DATA, exit_code
 from airflow_provider_cdc.core.documents import Result, TableLine, TableState
 from airflow_provider_cdc.core.errors import DataError, UnavailableError
-from airflow_provider_cdc.core.ledger import SYNC, Batch
 from airflow_provider_cdc.core.model.status import ApplyStatus, BatchStatus, ResultStatus, TableStatus
+from airflow_provider_cdc.ledger import SYNC, Batch
 
 # what version 0.1 of October 2026 stored with a committed batch
 STORED: dict[str, Any] = {

@@ -12,9 +12,9 @@ import pytest
 from airflow_provider_cdc.batch.planned_batch import PlannedBatch
 from airflow_provider_cdc.core.documents import Result
 from airflow_provider_cdc.core.errors import Terminal, Transient, UnavailableError
-from airflow_provider_cdc.core.ledger import SYNC, Ledger
 from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.engine.task import read_result
+from airflow_provider_cdc.ledger import SYNC, Ledger
 
 TRACEBACK = """\
 land: up to 5 records

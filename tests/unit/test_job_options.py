@@ -13,8 +13,8 @@ import pytest
 from airflow_provider_cdc.batch.job import JobMaker
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import JobDocument, TableState
-from airflow_provider_cdc.core.ledger import SYNC, Ledger
 from airflow_provider_cdc.core.model.offsets import OffsetRange
+from airflow_provider_cdc.ledger import SYNC, Ledger
 from tests.cross_format.avro_schema import OPTIONS
 
 

@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_cdc.commands.output import complain, guarded, print_json, print_table
 from airflow_provider_cdc.commands.show import tables
 from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.ledger import Ledger
 
 NAME = "x\nshop.paid  ok\x1b[31m\x9b2J\u202e"
 SHOWN = "x\\nshop.paid  ok\\u001b[31m\\u009b2J\\u202e"

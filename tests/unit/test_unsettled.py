@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_cdc.batch.unsettled import Unsettled
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import TableState
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.ledger import Ledger
 
 
 def pipeline(root: Path, **more: object) -> CdcPipeline:

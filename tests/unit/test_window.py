@@ -13,7 +13,7 @@ import pytest
 
 from airflow_provider_cdc.batch.window import ExactWindow, choose_until
 from airflow_provider_cdc.core.errors import ConfigurationError, SourceError
-from airflow_provider_cdc.core.ledger import Lease, Ledger
+from airflow_provider_cdc.ledger import Lease, Ledger
 
 TEN = datetime(2026, 11, 21, 10, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from airflow_provider_cdc.core.ledger import Ledger, ProgressSample
+from airflow_provider_cdc.ledger import Ledger, ProgressSample
 from airflow_provider_cdc.observability.freshness import age_text, is_present, longest_age
 from airflow_provider_cdc.surface.notifier import _lag
 

@@ -15,9 +15,9 @@ from airflow_provider_cdc.batch.result import BatchResult, TableResult, Unsettle
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import DataError
-from airflow_provider_cdc.core.ledger import Batch, Ledger
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
+from airflow_provider_cdc.ledger import Batch, Ledger
 from airflow_provider_cdc.observability.lineage import as_operator_lineage, batch_lineage, location_name
 from airflow_provider_cdc.sources.kafka_log import ResolvedKafkaLog
 

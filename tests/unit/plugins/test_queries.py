@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, event, insert, update
 
-from airflow_provider_cdc.core.ledger import Ledger, ProgressSample, schema
-from airflow_provider_cdc.core.ledger.database import Database
-from airflow_provider_cdc.core.ledger.records import time_text
 from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.ledger import Ledger, ProgressSample, schema
+from airflow_provider_cdc.ledger.database import Database
+from airflow_provider_cdc.ledger.records import time_text
 from airflow_provider_cdc.plugins import queries
 from tests.airflow.page_ledger import DAG, HOSTILE, SECRET, VALUE, batch, fill, state, sync_run
-from tests.unit.core.ledger.conftest import new_database, url  # noqa: F401
+from tests.unit.ledger.conftest import new_database, url  # noqa: F401
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 DAGS = {DAG, "bank_hourly"}

@@ -14,8 +14,8 @@ import pytest
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.core.ledger import Ledger
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
+from airflow_provider_cdc.ledger import Ledger
 from airflow_provider_cdc.watch.applied import AppliedCondition
 from airflow_provider_cdc.watch.condition import Answer
 from airflow_provider_cdc.watch.health import HealthCondition

@@ -10,12 +10,14 @@ from typing import Any
 from sqlalchemy import case, delete, func, insert, select, true, update
 
 from airflow_provider_cdc.core.errors import BusyError, ConfigurationError
-from airflow_provider_cdc.core.ledger import health, rows, schema
-from airflow_provider_cdc.core.ledger.database import Database, now
-from airflow_provider_cdc.core.ledger.health import UnsettledTable
-from airflow_provider_cdc.core.ledger.lease import Lease
-from airflow_provider_cdc.core.ledger.owner import Owner, TaskTry
-from airflow_provider_cdc.core.ledger.records import (
+from airflow_provider_cdc.core.model.offsets import Offsets
+from airflow_provider_cdc.core.model.status import BatchStatus, ResultStatus
+from airflow_provider_cdc.ledger import health, rows, schema
+from airflow_provider_cdc.ledger.database import Database, now
+from airflow_provider_cdc.ledger.health import UnsettledTable
+from airflow_provider_cdc.ledger.lease import Lease
+from airflow_provider_cdc.ledger.owner import Owner, TaskTry
+from airflow_provider_cdc.ledger.records import (
     SYNC,
     Batch,
     LakeBatch,
@@ -25,8 +27,6 @@ from airflow_provider_cdc.core.ledger.records import (
     parse_time,
     time_text,
 )
-from airflow_provider_cdc.core.model.offsets import Offsets
-from airflow_provider_cdc.core.model.status import BatchStatus, ResultStatus
 
 Document = Mapping[str, Any]
 

@@ -10,9 +10,9 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
 
 from airflow_provider_cdc.core.errors import BusyError
-from airflow_provider_cdc.core.ledger import schema
-from airflow_provider_cdc.core.ledger.lease import Lease, lease_lost
-from airflow_provider_cdc.core.ledger.records import Batch
+from airflow_provider_cdc.ledger import schema
+from airflow_provider_cdc.ledger.lease import Lease, lease_lost
+from airflow_provider_cdc.ledger.records import Batch
 
 Document = Mapping[str, Any]
 

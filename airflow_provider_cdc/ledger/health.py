@@ -9,11 +9,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, delete, func, insert, select
 
-from airflow_provider_cdc.core.ledger import schema
-from airflow_provider_cdc.core.ledger.database import now
-from airflow_provider_cdc.core.ledger.owner import Owner, TaskTry
-from airflow_provider_cdc.core.ledger.records import time_text
 from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.ledger import schema
+from airflow_provider_cdc.ledger.database import now
+from airflow_provider_cdc.ledger.owner import Owner, TaskTry
+from airflow_provider_cdc.ledger.records import time_text
 
 UNSETTLED = (TableStatus.PARKED, TableStatus.WAITING)
 

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Protocol
 
 from airflow_provider_cdc.core.errors import BusyError, CdcError, Transient
-from airflow_provider_cdc.core.ledger.owner import Owner
+from airflow_provider_cdc.ledger.owner import Owner
 
 
 class LeaseKeeper(Protocol):

@@ -35,7 +35,7 @@ from airflow_provider_cdc.core.errors import (
     UnavailableError,
 )
 from airflow_provider_cdc.core.json_documents import json_text
-from airflow_provider_cdc.core.ledger import schema
+from airflow_provider_cdc.ledger import schema
 
 BUSY_SECONDS = 30
 # Whoever only looks would rather have an error than wait: connecting, a lock of SQLite, a statement of PostgreSQL.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.ledger import Ledger
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

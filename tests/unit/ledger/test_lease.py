@@ -17,12 +17,12 @@ import pytest
 from sqlalchemy import text
 
 from airflow_provider_cdc.core.errors import BusyError, Transient
-from airflow_provider_cdc.core.ledger import Lease, Ledger, TaskTry
-from airflow_provider_cdc.core.ledger.records import time_text
+from airflow_provider_cdc.ledger import Lease, Ledger, TaskTry
+from airflow_provider_cdc.ledger.records import time_text
 
 HOLD = """
 import sys, time
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.ledger import Ledger
 lease = Ledger(sys.argv[1]).lease("shop", "process", float(sys.argv[2]))
 print("held", flush=True)
 time.sleep(60)
@@ -98,7 +98,7 @@ def test_one_of_many_processes_gets_it(url: str, ledger: Ledger) -> None:
     code = """
 import sys
 from airflow_provider_cdc.core.errors import BusyError
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.ledger import Ledger
 ledger = Ledger(sys.argv[1])
 sys.stdin.readline()
 try:

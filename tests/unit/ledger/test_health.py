@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from airflow_provider_cdc.core.ledger import Ledger, TaskTry
-from airflow_provider_cdc.core.ledger.database import Database
-from airflow_provider_cdc.core.ledger.health import failed_attempts
 from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.ledger import Ledger, TaskTry
+from airflow_provider_cdc.ledger.database import Database
+from airflow_provider_cdc.ledger.health import failed_attempts
 from tests.airflow.page_ledger import batch, state, sync_run
 
 

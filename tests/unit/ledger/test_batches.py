@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_cdc.core.errors import BusyError, ConfigurationError
-from airflow_provider_cdc.core.ledger import Batch, LakeBatch, Lease, Ledger, PastBatch, ProgressSample, TaskTry
+from airflow_provider_cdc.ledger import Batch, LakeBatch, Lease, Ledger, PastBatch, ProgressSample, TaskTry
 
 from .test_lease import start
 
@@ -188,7 +188,7 @@ def test_two_processes_that_plan_at_once_get_one_batch(url: str, ledger: Ledger)
     code = """
 import sys, time
 from airflow_provider_cdc.core.errors import BusyError
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.ledger import Ledger
 ledger = Ledger(sys.argv[1])
 ledger.last("shop")
 print("ready", flush=True)

@@ -18,8 +18,8 @@ from airflow_provider_cdc.core.errors import (
     LedgerError,
     UnavailableError,
 )
-from airflow_provider_cdc.core.ledger import Ledger, schema
-from airflow_provider_cdc.core.ledger.database import Database
+from airflow_provider_cdc.ledger import Ledger, schema
+from airflow_provider_cdc.ledger.database import Database
 
 
 def test_nothing_is_opened_before_the_first_call(tmp_path: Path) -> None:

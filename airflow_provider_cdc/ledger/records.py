@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow_provider_cdc.core.ledger.owner import TaskTry
 from airflow_provider_cdc.core.model.offsets import Offsets
 from airflow_provider_cdc.core.model.status import BatchStatus
+from airflow_provider_cdc.ledger.owner import TaskTry
 
 SYNC = "sync"
 """Kind of the batches that follow the log; each starts where the last of them ended."""
