@@ -6,17 +6,16 @@ from __future__ import annotations
 import importlib.resources
 import os
 import re
-import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from airflow_provider_cdc.engine.jars import S3A_LOCK, SPARK_LOCK, read_lock
+from tests.architecture.distributions import normal
 from tests.architecture.imports import ROOT
-from tests.architecture.test_imports import normal
+from tests.architecture.tracked_files import TEXT, tracked
 
-TEXT = {"", ".cfg", ".ini", ".json", ".lock", ".md", ".proto", ".py", ".pyi", ".sh", ".sql", ".toml", ".txt", ".xml"}
 TEXT |= {".yaml", ".yml"}
 
 # Written so that this file does not contain what it looks for.
@@ -25,18 +24,8 @@ REGISTRY = re.compile(
     r"(?:pypi|pythonhosted|registry\.npmjs|npmjs)\.org|(?:repo1?|central)\.maven\.|maven\.org|deb\.debian\.org"
 )
 
-RECORDED = ("tests/captures/data/", "tests/fixtures/")
 
 PINS = ["constraints.txt", "tests/services/s3-requirements.txt"]
-
-
-def tracked() -> list[Path]:
-    """Text files git knows, recorded data left out."""
-    run = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
-    if run.returncode:
-        pytest.skip("not a git checkout")
-    files = [ROOT / name for name in run.stdout.split("\0") if name and not name.startswith(RECORDED)]
-    return [file for file in files if file.suffix in TEXT and file.is_file()]
 
 
 @pytest.mark.parametrize(

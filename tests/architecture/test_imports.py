@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_cdc.core.config.sink_kinds import SINKS
+from tests.architecture.distributions import normal
 from tests.architecture.imports import ROOT, Import, imports_below, imports_of, python_files
 
 PACKAGE = "airflow_provider_cdc"
@@ -148,6 +149,12 @@ def test_tests_import_only_modules_that_exist() -> None:
     none_of(item for item in imports_below("tests") if item.within("tests") and not _exists(item.module))
 
 
+def test_no_test_is_a_library_of_others() -> None:
+    """Find imports of ``test_`` modules: what several tests need has a module with a name that explains it."""
+    names = re.compile(r"tests\.(\w+\.)*test_\w+")
+    none_of(one for one in imports_below("tests") if names.match(one.module))
+
+
 def _exists(module: str) -> bool:
     """Return whether a module of the project, or the one that holds the imported name, exists."""
     path, parent = ROOT / module.replace(".", "/"), ROOT / module.rpartition(".")[0].replace(".", "/")
@@ -206,7 +213,3 @@ def test_importing_the_airflow_side_stays_light() -> None:
     loaded = json.loads(run.stdout.rpartition("LOADED")[2])
     heavy = {"pyspark", "pandas", "pyarrow", "confluent_kafka", "deltalake", "numpy"}
     assert not [name for name in loaded if name in heavy]
-
-
-def normal(distribution: str) -> str:
-    return re.sub(r"[-_.]+", "-", distribution).lower()

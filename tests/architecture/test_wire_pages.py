@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.imports import ROOT
-from tests.architecture.test_files import tracked
+from tests.architecture.tracked_files import tracked
 
 PAGES = ROOT / "docs" / "wire"
 # Patterns of this file are put together so that it contains no citation of its own.

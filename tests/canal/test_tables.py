@@ -19,8 +19,8 @@ import pytest
 from airflow_provider_cdc.core.formats.generated.canal_packet_pb2 import Messages, Packet
 from tests.canal import collecting
 from tests.canal.server import Canal, serving
+from tests.captures.canal_capture import DATA, load, problems, records
 from tests.captures.replaying import Lake
-from tests.captures.test_canal_captures import DATA, load, problems, records
 
 PARTITION = (collecting.DESTINATION, 0)
 

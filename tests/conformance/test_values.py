@@ -22,8 +22,8 @@ from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from airflow_provider_cdc.core.values.types import TypeOptions
 from tests.cross_format.events import Event, Image, Message, Row
 from tests.cross_format.history import DATABASE, START_MS, structure
-from tests.cross_format.test_cross_format import writer_of
 from tests.cross_format.truth import problems
+from tests.cross_format.writers import writer_of
 
 CREATE = (
     "CREATE TABLE hard (id BIGINT NOT NULL PRIMARY KEY, t TEXT, d DECIMAL(38,10), n BIGINT UNSIGNED, b BLOB,"

@@ -3,33 +3,25 @@
 
 from __future__ import annotations
 
-import importlib
 import random
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.core.formats.common.record_groups import last_cut
-from airflow_provider_cdc.core.formats.contract import Format, Grouped
 from airflow_provider_cdc.core.formats.registry import format_names, open_format
 from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.captures.replaying import Lake, full_ends, random_cuts
-from tests.cross_format.events import Event, Message, Row, Writer
+from tests.cross_format.events import Event, Message, Row
 from tests.cross_format.history import CREATES, DATABASE, History, history
 from tests.cross_format.truth import problems
+from tests.cross_format.writers import between_groups, writer_of
 from tests.services.broker import Broker
 from tests.services.capture import Record, replay
 
 PARTITIONS = 3
 WITH_DDL = [name for name in format_names() if "ddl" in open_format(name).carries]
-
-
-def writer_of(name: str) -> Writer:
-    writer: Writer = importlib.import_module(f"tests.cross_format.{name.replace('-', '_')}_writer").Writer()
-    assert writer.format == name
-    return writer
 
 
 def deliveries(history: History, order: str, seed: int) -> list[Event]:
@@ -60,17 +52,6 @@ def _moves(event: Event) -> bool:
     if not isinstance(row, Row) or row.before is None or row.after is None:
         return False
     return any(row.before[column.name] != row.after[column.name] for column in row.schema.key_columns)
-
-
-def between_groups(ends: dict[tuple[str, int], int], records: list[Record], wire: Format) -> dict[tuple[str, int], int]:
-    """Move ends back to where no group of records is open, as the planner does."""
-    if not isinstance(wire, Grouped):
-        return ends
-    moved = {}
-    for partition, end in ends.items():
-        values = [r for r in records if (r.topic, r.partition) == partition and r.offset < end]
-        moved[partition] = last_cut([wire.part_of(r.value, r.headers) for r in values], from_start=True) or 0
-    return moved
 
 
 def produced(messages: list[Message], topic: str, sent: list[int]) -> list[Record]:

@@ -14,7 +14,7 @@ from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from tests.cross_format.events import Ddl, Event, Message, Row
-from tests.cross_format.test_cross_format import between_groups
+from tests.cross_format.writers import between_groups
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script

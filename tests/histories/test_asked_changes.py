@@ -13,6 +13,7 @@ import pytest
 from airflow_provider_cdc.core.documents import Rebuild
 from airflow_provider_cdc.core.timeline.asked_changes import Answer
 from tests.histories.debezium_records import ddl, row, snapshot_ddl
+from tests.histories.decisions import decide_twice, state_of
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
@@ -35,21 +36,6 @@ def script(log: Log, lake: Path) -> Script:
     script.send(*snapshot_ddl(100, {"t": (COLUMNS, KEY), "u": (COLUMNS, KEY)}), insert(1, 110), insert(1, 120, "u"))
     script.sync()
     return script
-
-
-def state_of(script: Script, table: str) -> tuple[str, str]:
-    (state,) = (s for s in script.states.values() if s.table == table)
-    return state.state, state.code
-
-
-def decide_twice(script: Script, answer: Answer) -> None:
-    """Decide, and carry the batch out again, as after a crash before its result: its repeat has no decision to take."""
-    states = dict(script.states)
-    script.decide("t", answer)
-    folder = script.root / "_cdc" / "scripted" / "log" / f"{script.seqs.pop():08d}"
-    (folder / "result.json").unlink()
-    script.states = states
-    script.sync(ends=script.ends)
 
 
 @pytest.mark.parametrize("kind", TRUNCATES)

@@ -6,7 +6,6 @@ What is expected is what the source holds: each test states its changes, and whi
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -16,11 +15,11 @@ import pytest
 from deltalake import DeltaTable
 
 from spark_jobs.lake.storage import table_location
+from tests.histories.canal_rows import START, ddl, record
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 
-START = 1_700_000_000_000  # of the tool's clock, in milliseconds
 SOON, LATER = 500, 60_000
 T = "CREATE TABLE shop.t (k INT PRIMARY KEY, v INT)"
 SWAP = "RENAME TABLE shop.t TO shop.x, shop.u TO shop.t, shop.x TO shop.u"
@@ -30,17 +29,6 @@ SWAP = "RENAME TABLE shop.t TO shop.x, shop.u TO shop.t, shop.x TO shop.u"
 def script(log: Log, lake: Path) -> Script:
     log.partitions.clear()
     return Script(log, lake, format="canal-json", schema_topic=None)
-
-
-def record(millis: int, members: dict[str, Any], partition: int = 0, second: int = 0, table: str = "t") -> Record:
-    times = {"es": START + second * 1000, "ts": START + millis}
-    value = {"database": "shop", "table": table, "id": 0, "isDdl": False, "sql": "", "old": None, **members, **times}
-    return Record("canal", partition, START + millis, None, json.dumps(value).encode())
-
-
-def ddl(millis: int, sql: str, partition: int = 0, second: int = 0, table: str = "t") -> Record:
-    kind = {"DROP": "ERASE"}.get(sql.split()[0], sql.split()[0])
-    return record(millis, {"type": kind, "isDdl": True, "sql": sql, "data": None}, partition, second, table)
 
 
 def row(

@@ -17,12 +17,13 @@ from deltalake import DeltaTable
 from airflow_provider_cdc.core.documents import Rebuild
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.timeline.asked_changes import Answer
-from tests.histories import test_clock_repeats as canal
+from tests.histories import canal_rows as canal
+from tests.histories.canal_columns import canal_row
 from tests.histories.debezium_records import ddl, row, snapshot_ddl
+from tests.histories.decisions import decide_twice, state_of
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
-from tests.histories.test_asked_changes import decide_twice, state_of
 
 WIDE, NARROW = {"id": "int", "w": "int", "v": "int"}, {"id": "int", "v": "int"}
 KEY = ("id",)
@@ -202,14 +203,6 @@ def _random_change(
         return delete(pos, id=number, v=was[1], **({"w": was[0] or 0} if has_column else {}))
     rows[number] = (column["w"] if has_column else rows[number][0]), value
     return update(pos, id=number, v=value, **column)
-
-
-def canal_row(millis: int, op: str, image: dict[str, int], old: dict[str, int] | None = None) -> Record:
-    """Return a row of table t as Canal's flat JSON, with the types of its columns."""
-    data = [{name: str(value) for name, value in image.items()}]
-    was = None if old is None else [{name: str(value) for name, value in old.items()}]
-    types = {"mysqlType": dict.fromkeys(image, "int"), "sqlType": dict.fromkeys(image, 4)}
-    return canal.record(millis, {"type": op, "data": data, "old": was, "pkNames": ["id"], **types})
 
 
 @pytest.mark.parametrize("batches", [1, 2, 3])

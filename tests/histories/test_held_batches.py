@@ -19,8 +19,8 @@ from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 from tests.histories.ddl_statements import Create
 from tests.histories.log import Crash, CrashError, Log
+from tests.histories.plain_tables import KEYED, KEYLESS, T, rows
 from tests.histories.run import Case, Replay, described
-from tests.histories.test_reproductions import KEYED, KEYLESS, T, rows
 from tests.histories.wire import Style
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.histories.ddl_statements import Create, Drop, Rename
 from tests.histories.log import Log
+from tests.histories.plain_tables import KEYED, T, U, rows
 from tests.histories.run import Case, Replay, described
 from tests.histories.source import Statement
-from tests.histories.test_reproductions import KEYED, T, U, rows
 from tests.histories.tools import Style
 
 

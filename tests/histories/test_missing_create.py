@@ -11,13 +11,13 @@ import pytest
 
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.timeline.asked_changes import Answer
-from tests.histories import test_clock_repeats as canal
+from tests.histories import canal_rows as canal
+from tests.histories.canal_columns import canal_row
 from tests.histories.debezium_records import ddl, row
+from tests.histories.described_tables import described
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
-from tests.histories.test_dropped_columns import canal_row
-from tests.histories.test_snapshots import described
 
 ONE, TWO = Counter({(1, 1): 1}), Counter({(1, 1): 1, (2, 2): 1})
 CREATE = "CREATE TABLE n (id BIGINT PRIMARY KEY, v BIGINT)"

@@ -15,11 +15,10 @@ from airflow_provider_cdc.core.documents import Decision, DecisionAction, Rebuil
 from airflow_provider_cdc.core.errors import DataError
 from tests.histories.debezium_records import TOPIC, ddl, row
 from tests.histories.log import Crash, CrashError, Log
+from tests.histories.open_records import OK, PARKED, REFUSED, create, insert, outcome
 from tests.histories.quarantined import cut_off, record_line, unfit
 from tests.histories.records import Record
 from tests.histories.scripted import Script
-
-OK, PARKED, DROPPED, REFUSED = "ok", "parked", "dropped", "refused"
 
 
 @dataclass(frozen=True)
@@ -35,16 +34,6 @@ class Story:
     policy: dict[str, Any] = field(default_factory=dict)
     format: str = "debezium-json"
     schema_topic: str | None = TOPIC
-
-
-def create(table: str, pos: int) -> Record:
-    columns = {"id": "int", "v": "varchar"}
-    text = f"CREATE TABLE `{table}` (`id` int, `v` varchar(20), PRIMARY KEY (`id`))"
-    return ddl(text, pos, time=pos, table=table, columns=columns, key=("id",))
-
-
-def insert(table: str, number: int, pos: int) -> Record:
-    return row("c", table, pos, {"id": number, "v": f"v{number}"}, key=("id",), time=pos)
 
 
 def damaged(record: Record) -> Record:
@@ -184,11 +173,6 @@ def carried_out(story: Story, ends: Iterable[int], log: Log, lake: Path) -> Scri
         sent = end
         script.sync()
     return script
-
-
-def outcome(script: Script) -> dict[str, str]:
-    """Return the states of all tables that are not dropped."""
-    return {s.table: str(s.state) for s in script.states.values() if s.state != DROPPED}
 
 
 @pytest.mark.parametrize("cut", CUTS)

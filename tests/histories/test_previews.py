@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -19,17 +18,12 @@ from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.model.status import ApplyStatus, TableStatus
 from spark_jobs.driver.run_batch import sync
 from tests.histories.cases import case_of
+from tests.histories.checksums import checksums
 from tests.histories.log import Log
 from tests.histories.run import Replay, described, inline
 from tests.histories.tools import TOOLS
 
 SEEDS = range(300, 307)
-
-
-def checksums(folder: Path) -> dict[str, str]:
-    """Return a digest of each file below a folder."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return {str(path): hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest() for path in files}
 
 
 def outcome(result: Result) -> dict[str, Any]:

@@ -17,11 +17,11 @@ from tests.histories.cases import case_of
 from tests.histories.ddl_statements import Create, Rename
 from tests.histories.debezium_records import TOPIC, row, snapshot_ddl
 from tests.histories.log import Crash, CrashError, Log
+from tests.histories.plain_tables import KEYED, T, U, rows
 from tests.histories.quarantined import WithQuarantine, cut_off, record_line, unfit
 from tests.histories.records import Record
 from tests.histories.run import Case, described
 from tests.histories.scripted import Script
-from tests.histories.test_reproductions import KEYED, T, U, rows
 from tests.histories.tools import TOOLS, Style
 
 SEEDS = range(800, 807)

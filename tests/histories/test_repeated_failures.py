@@ -12,8 +12,8 @@ from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.tasks.apply import TableApply
 from tests.histories.debezium_records import TOPIC
 from tests.histories.log import Log
+from tests.histories.open_records import create, insert, outcome
 from tests.histories.scripted import Script
-from tests.histories.test_open_records import create, insert, outcome
 
 TABLES = [f"t{number}" for number in range(8)]
 

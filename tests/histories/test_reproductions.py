@@ -8,23 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.histories.ddl_statements import Alter, ChangeColumn, Create, CreateLike, Drop, Place, Rename
-from tests.histories.kinds import Kind
 from tests.histories.log import Log
+from tests.histories.plain_tables import INT, KEYED, KEYLESS, A, B, T, U, rows
 from tests.histories.row_statements import Delete, Insert, ShiftKey, Truncate, Update
 from tests.histories.run import Case, Replay, described
-from tests.histories.source import Column, Name, Statement, Structure
+from tests.histories.source import Column, Statement, Structure
 from tests.histories.tools import Style
-
-T: Name = ("shop", "t")
-U: Name = ("shop", "u")
-INT = Kind("int")
-A, B = Column("a", INT, nullable=False), Column("b", INT)
-KEYED, KEYLESS = Structure((A, B), ("a",)), Structure((A, B))
-
-
-def rows(*keys: int) -> Insert:
-    """Insert rows by key."""
-    return Insert(T, tuple({"a": key, "b": key} for key in keys))
 
 
 def equal(

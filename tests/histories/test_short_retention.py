@@ -13,12 +13,12 @@ from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.driver.maintenance import maintain
 from tests.histories.cases import case_of
 from tests.histories.log import Log
+from tests.histories.retention import REFUSED
 from tests.histories.run import Replay, described, inline
 from tests.histories.source import Picture
 from tests.histories.tools import TOOLS
 
 SEEDS = range(400, 408)
-REFUSED = "retention.log_expired"
 
 
 class Forgetful(Replay):

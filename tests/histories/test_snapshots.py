@@ -11,15 +11,14 @@ from typing import Any
 import pytest
 
 from tests.histories.debezium_records import TOPIC, ddl, row, snapshot_ddl
+from tests.histories.described_tables import BEGIN, COLUMNS, described
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 
-COLUMNS = {"id": "int", "v": "int"}
 KEYED, KEYLESS = (COLUMNS, ("id",)), (COLUMNS, ())
 BOTH = {"k": KEYED, "n": KEYLESS}
 DDL_TOPIC, ROW_TOPICS = (TOPIC, 0), ("src.shop.k", "src.shop.n")
-BEGIN = 1_700_000_000_000
 
 
 def rows(op: str, pos: int, *numbers: int, **more: Any) -> list[Record]:
@@ -248,16 +247,6 @@ def test_without_ddl_all_tables_of_a_snapshot_are_known(log: Log, lake: Path) ->
     script.send(described(100, 1, 0), described(100, 1, 0, table="m"))
     script.sync()
     assert script.rows("shop", "n") == script.rows("shop", "m") == Counter({(1, 1): 1})
-
-
-def described(pos: int, number: int, minute: int, table: str = "n") -> Record:
-    """Return a snapshot row that carries its schema, as the converter with ``schemas.enable=true`` writes it."""
-    plain = row("r", table, pos, {"id": number, "v": number}, mark="true", time=BEGIN + minute * 60_000)
-    fields = [{"type": "int32", "optional": True, "field": name} for name in COLUMNS]
-    sides = [{"type": "struct", "fields": fields, "optional": True, "field": side} for side in ("before", "after")]
-    schema = {"type": "struct", "fields": sides, "optional": False, "name": f"src.shop.{table}.Envelope"}
-    value = {"schema": schema, "payload": json.loads(plain.value or b"")}
-    return Record(plain.topic, 0, plain.time, None, json.dumps(value).encode())
 
 
 def test_a_row_of_drss_full_phase_sent_twice_counts_once_without_key(log: Log, lake: Path) -> None:

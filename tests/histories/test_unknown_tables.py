@@ -13,9 +13,9 @@ import pytest
 from airflow_provider_cdc.core.documents import Rebuild
 from tests.histories.log import Log
 from tests.histories.records import Record
+from tests.histories.renamed_tables import FILLED, GHOST, T, W, create, demand_parked, put, run, said, swap
 from tests.histories.scripted import Script
 from tests.histories.stories import PREFIX, START_MS, STEP_MS, Put, Said, Story, ending, messages, script_of
-from tests.histories.test_provenance import FILLED, GHOST, T, W, create, demand_parked, put, run, said, swap
 
 FORMATS = ("debezium-json", "canal-json", "drs-json", "oms-default")
 UNKNOWN = [*FILLED, *swap("_orders_del", "_orders_gho"), put("orders", 3, W, w=5)]

@@ -23,7 +23,7 @@ from tests.captures.truth import differing, load
 from tests.services.broker import Broker
 from tests.services.capture import partitions_of, read, replay
 from tests.services.s3 import S3
-from tests.system.test_log_retention import next_job
+from tests.system.jobs import next_job
 
 _FUTURE = 4_102_444_800_000_000  # 2100, microseconds since the epoch
 SHOP = Path(__file__).parents[2] / "example_dags" / "shop_data"

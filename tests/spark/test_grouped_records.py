@@ -32,7 +32,7 @@ from spark_jobs.readers import task_reader
 from spark_jobs.readers.spark_reader import _records, read_with_spark
 from spark_jobs.tasks.land import land, land_chunks
 from tests.services.broker import Broker
-from tests.spark.test_readers import job
+from tests.spark.jobs import job
 
 TOPIC = "readers.dts"
 ID = Column(name="id", originalType=b"int(11)", isKey=True).SerializeToString()

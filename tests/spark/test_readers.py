@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, SourceError
 from airflow_provider_cdc.core.model.offsets import OffsetRange
@@ -22,6 +21,7 @@ from spark_jobs.readers.spark_reader import java_client, read_with_spark
 from spark_jobs.tasks import land as landing
 from spark_jobs.tasks.land import land_chunks
 from tests.services.broker import Broker
+from tests.spark.jobs import job
 
 Land = Callable[[JobDocument], list[dict[str, Any]]]
 TOPIC = "readers.shop.t"
@@ -82,26 +82,6 @@ def _await_end(broker: Broker, topic: str, partition: int, end: int) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.1)
     consumer.close()
-
-
-def job(broker: Broker, root: Path, *chunks: OffsetRange) -> JobDocument:
-    policy = RunPolicy(land_deadline_seconds=10)
-    return JobDocument(
-        "readers",
-        1,
-        "2026-01-01T00:00:00+00:00",
-        str(root),
-        "debezium-json",
-        {},
-        "none",
-        {"bootstrap.servers": broker.bootstrap},
-        list(chunks),
-        policy,
-        TableRules(),
-        [],
-        [],
-        [],
-    )
 
 
 def landed(root: Path, reports: list[LandReport]) -> list[tuple[int, int, str]]:

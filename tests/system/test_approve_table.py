@@ -14,8 +14,8 @@ from airflow_provider_cdc.core.model.schema import Column, TableSchema
 from tests.cross_format.debezium_json_writer import Writer
 from tests.cross_format.events import Ddl
 from tests.services.broker import Broker
+from tests.system.ground import INT, PLAIN, Ground, Story
 from tests.system.site import Site
-from tests.system.test_poison import INT, PLAIN, Ground, Story
 
 pytestmark = pytest.mark.system
 

@@ -7,7 +7,7 @@ import hashlib
 
 import pytest
 
-from tests.histories.test_previews import checksums
+from tests.histories.checksums import checksums
 from tests.system.pipeline_site import PipelineSite
 
 pytestmark = pytest.mark.system

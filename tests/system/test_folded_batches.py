@@ -24,8 +24,8 @@ from spark_jobs.lake.storage import Storage
 from tests.airflow.shop import rows
 from tests.cross_format.events import Ddl, Row
 from tests.services.broker import Broker
-from tests.system.test_isolation import INT, NARROW, TABLES, Course
-from tests.system.test_log_retention import SECRETS, inline, job_of
+from tests.system.course import INT, NARROW, TABLES, Course
+from tests.system.jobs import SECRETS, inline, job_of
 
 pytestmark = pytest.mark.system
 

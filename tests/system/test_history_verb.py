@@ -7,16 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 from tests.cross_format.debezium_json_writer import Writer
 from tests.cross_format.events import Ddl
 from tests.services.broker import Broker
+from tests.system.ground import Ground, Story
 from tests.system.site import Site
-from tests.system.test_poison import INT, TEXT, Ground, Story
+from tests.system.wider_table import WIDER
 
 pytestmark = pytest.mark.system
-
-WIDER = TableSchema((Column(1, "id", INT, False), Column(2, "v", TEXT), Column(3, "w", ColumnType("int"))), (1,))
 
 
 def test_history_of_a_table_that_was_altered_truncated_parked_and_repaired(broker: Broker, tmp_path: Path) -> None:

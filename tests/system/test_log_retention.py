@@ -10,20 +10,18 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, text
 
-from airflow_provider_cdc.core.documents import ExpiredLog, JobDocument, Maintenance, Replay
+from airflow_provider_cdc.core.documents import ExpiredLog, Maintenance, Replay
 from airflow_provider_cdc.ledger import Ledger
 from spark_jobs.driver.maintenance import maintain
 from spark_jobs.driver.run_batch import sync
-from tests.captures.replaying import Lake
 from tests.services.broker import Broker
+from tests.system.course import TABLES, Course
+from tests.system.jobs import SECRETS, inline, job_of
 from tests.system.pipeline_site import PipelineSite
 from tests.system.site import Site
-from tests.system.test_isolation import TABLES, Course
 from tests.system.verdict import unequal
 
 pytestmark = pytest.mark.system
-
-SECRETS: dict[str, dict[str, str]] = {}
 
 
 @pytest.fixture
@@ -35,30 +33,6 @@ def course(broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Co
         events.insert(100 + 100 * key, key, *TABLES)
         events.sync()
     return events
-
-
-def inline(function: Any, items: Any) -> list[Any]:
-    return [function(item) for item in items]
-
-
-def job_of(course: Course, **fields: Any) -> JobDocument:
-    """Return a job of the pipeline that reads no records."""
-    return replace(next_job(course.lake), **fields)
-
-
-def next_job(lake: Lake) -> JobDocument:
-    """Return the job of a lake's next batch, which reads no records."""
-    jobs: list[JobDocument] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tests.captures.replaying.sync", lambda job, *rest: jobs.append(job) or _stop())
-        with pytest.raises(StopIteration):
-            lake.sync_to({})
-    lake.seq -= 1
-    return jobs[0]
-
-
-def _stop() -> None:
-    raise StopIteration
 
 
 def expire(course: Course, through: int) -> ExpiredLog:

@@ -15,8 +15,8 @@ from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 from spark_jobs.tasks.maintain_table import maintain_table
 from tests.services.broker import Broker
+from tests.system.course import TABLES, Course
 from tests.system.pipeline_site import PipelineSite
-from tests.system.test_isolation import TABLES, Course
 from tests.system.verdict import unequal
 
 pytestmark = pytest.mark.system

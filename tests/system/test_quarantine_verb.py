@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,14 +17,14 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.model.check_result import CheckResult
 from airflow_provider_cdc.ledger import Ledger
 from airflow_provider_cdc.surface.checks import CheckedTables, QuarantineBelow
-from tests.airflow.shop import Answer
 from tests.airflow.shop import rows as stored
 from tests.cross_format.canal_json_writer import Writer as CanalJsonWriter
 from tests.cross_format.events import Row
 from tests.cross_format.oms_canal_writer import Writer as OmsCanalWriter
 from tests.services.broker import Broker
+from tests.system.bad_rows import BAD, GOOD, quarantine, repaired, update, waiting
+from tests.system.ground import PRICED, Ground, Story
 from tests.system.site import Site
-from tests.system.test_poison import PLAIN, PRICED, Ground, Story
 
 pytestmark = pytest.mark.system
 
@@ -43,33 +42,6 @@ def rows(lake: Path, database: str, table: str) -> list[dict[str, Any]]:
     return sorted(stored(lake, database, table), key=lambda row: row["id"])
 
 
-def update(story: Story, table: str, **values: Any) -> None:
-    story.record(Row("update", "shop", table, PLAIN, {**values, "v": "?"}, values))
-
-
-def quarantine(ground: Ground, *arguments: str) -> Answer:
-    return ground.site.launch("quarantine", *arguments).answer()
-
-
-def waiting(ground: Ground, *arguments: str) -> list[dict[str, Any]]:
-    answer = quarantine(ground, "list", *arguments)
-    assert answer.code == 0, answer.err
-    entries: list[dict[str, Any]] = answer.json
-    return entries
-
-
-def repaired(ground: Ground, change: Callable[[bytes], bytes]) -> str:
-    """Export the quarantine, change each record's value, and return the file."""
-    file = ground.site.folder / "records.jsonl"
-    exported = quarantine(ground, "export", str(file))
-    assert exported.code == 0, exported.err
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    for line in lines:
-        line["value"] = base64.b64encode(change(base64.b64decode(line["value"]))).decode()
-    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    return str(file)
-
-
 def below(ground: Ground, number: int, *tables: str) -> CheckResult:
     """Check that fewer records than a number wait, of some tables or of all."""
     pipeline = CdcPipeline.from_yaml(ground.site.file())
@@ -81,9 +53,6 @@ def below(ground: Ground, number: int, *tables: str) -> CheckResult:
 def stale(ground: Ground) -> dict[str, int]:
     tables = ground.site.launch("tables").answer().json
     return {table["table"]: table["stale_rows"] for table in tables}
-
-
-GOOD, BAD = b"mysql-bin.000001", b"mysql-bin.9223372036854775808"
 
 
 def _undecodable(story: Story) -> None:

@@ -11,9 +11,9 @@ from deltalake import DeltaTable
 from tests.cross_format.debezium_json_writer import Writer
 from tests.cross_format.events import Ddl
 from tests.services.broker import Broker
+from tests.system.ground import Ground, Story
 from tests.system.site import Site, demand_refused
-from tests.system.test_history_verb import WIDER
-from tests.system.test_poison import Ground, Story
+from tests.system.wider_table import WIDER
 
 pytestmark = pytest.mark.system
 

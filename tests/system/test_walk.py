@@ -21,9 +21,9 @@ from tests.airflow.shop import rows
 from tests.cross_format.debezium_json_writer import Writer
 from tests.cross_format.events import Ddl
 from tests.services.broker import Broker
+from tests.system.bad_rows import BAD, GOOD, repaired, update, waiting
+from tests.system.ground import INT, PLAIN, Ground, Story
 from tests.system.site import Site
-from tests.system.test_poison import INT, PLAIN, Ground, Story
-from tests.system.test_quarantine_verb import BAD, GOOD, repaired, update, waiting
 
 pytestmark = pytest.mark.system
 

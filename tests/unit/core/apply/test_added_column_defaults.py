@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_cdc.core.model.schema import Default
-from tests.unit.core.apply.test_schema_mapping import altered, carried, mapper, stored
+from tests.unit.core.apply.altering import altered, carried, mapper, stored
 
 
 def default_of(*alters: str) -> Any:

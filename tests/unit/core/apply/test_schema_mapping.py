@@ -11,38 +11,11 @@ from collections import Counter
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
-from airflow_provider_cdc.core.timeline.timeline import TableTimeline
+from airflow_provider_cdc.core.apply.schema_mapping import arrow_schema
 from airflow_provider_cdc.core.values.types import TypeOptions
-from tests.unit.core.apply.changes import timeline_of
-
-Row = dict[str, Any]
-
-
-def altered(columns: str, *alters: str) -> TableTimeline:
-    """Return a table that was created with some columns and altered since; each ALTER begins a schema version."""
-    return timeline_of(
-        f"CREATE TABLE t (id INT PRIMARY KEY, {columns})", *(f"ALTER TABLE t {alter}" for alter in alters)
-    )
-
-
-def mapper(timeline: TableTimeline, lossy: Counter[str] | None = None) -> Mapper:
-    return Mapper(timeline.versions, timeline.fills, TypeOptions(), lossy)
-
-
-def stored(timeline: TableTimeline, version: int, rows: list[Row]) -> pa.Table:
-    """Return rows as they are stored under one schema version."""
-    return pa.Table.from_pylist(rows, arrow_schema(timeline.versions[version].schema, TypeOptions()))
-
-
-def carried(timeline: TableTimeline, *rows: Row, version: int = 0) -> list[Row]:
-    """Return stored rows of one schema version as they are under the newest one."""
-    old = timeline.versions[version].schema
-    content = stored(timeline, version, list(rows))
-    return mapper(timeline).content(content, old, len(timeline.versions) - 1, version).to_pylist()
+from tests.unit.core.apply.altering import altered, carried, mapper, stored
 
 
 def test_a_renamed_column_keeps_its_values() -> None:

@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.formats.registry import format_names, open_format
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableName, TableSchema
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline
-from tests.unit.core.apply.test_schema_mapping import carried
+from tests.unit.core.apply.altering import carried
 
 LOWER, EXACT = Server(lower_case_names=True), Server(lower_case_names=False)
 ON, OFF = Server(explicit_timestamps=True), Server(explicit_timestamps=False)
