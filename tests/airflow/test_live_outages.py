@@ -24,8 +24,8 @@ from tests.services.postgres import Postgres
 from tests.system import processes
 
 from .live import PATIENCE, LiveAirflow
+from .live_windows import WINDOWS, batches, fill, things, write_pipeline
 from .shop import Shop
-from .test_live import WINDOWS, batches, fill, things, write_pipeline
 
 if TYPE_CHECKING:
     from tests.services.broker import OwnBroker

@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_cdc.core.errors import BusyError, ConfigurationError
 from airflow_provider_cdc.ledger import Batch, LakeBatch, Lease, Ledger, PastBatch, ProgressSample, TaskTry
 
-from .test_lease import start
+from .leases import start
 
 START = {"shop.orders": {0: 0, 1: 5, 10: 7}}
 END = {"shop.orders": {0: 4, 1: 5, 10: 9}}

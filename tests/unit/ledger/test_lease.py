@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +16,7 @@ from sqlalchemy import text
 from airflow_provider_cdc.core.errors import BusyError, Transient
 from airflow_provider_cdc.ledger import Lease, Ledger, TaskTry
 from airflow_provider_cdc.ledger.records import time_text
+from tests.unit.ledger.leases import start
 
 HOLD = """
 import sys, time
@@ -27,13 +25,6 @@ lease = Ledger(sys.argv[1]).lease("shop", "process", float(sys.argv[2]))
 print("held", flush=True)
 time.sleep(60)
 """
-
-
-def start(code: str, *arguments: str) -> subprocess.Popen[str]:
-    """Run Python code in a process of its own that imports what this one can."""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    command = [sys.executable, "-c", code, *arguments]
-    return subprocess.Popen(command, env=env, text=True, stdout=subprocess.PIPE, stdin=subprocess.PIPE)
 
 
 def stand_still(lease: Lease) -> None:
