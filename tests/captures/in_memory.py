@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import lzma
-import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,10 +16,11 @@ from tests.captures.truth import differing, load
 from tests.histories.log import Log
 from tests.histories.records import Record as LogRecord
 from tests.histories.scripted import Script
+from tests.sample import TIMES
 from tests.services.capture import Record, read
 
 DATA = Path(__file__).parent / "data"
-SEEDS = range(1, 1 + int(os.environ.get("CDC_SEEDS", "1")))
+SEEDS = range(1, 1 + TIMES)
 Ends = dict[tuple[str, int], int]
 
 

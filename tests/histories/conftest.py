@@ -11,8 +11,9 @@ import pytest
 from tests.histories.log import Log
 from tests.histories.place import lake_folder
 from tests.histories.tools import TOOLS
+from tests.sample import TIMES
 
-DEFAULT, CHUNK, FIRST = 520, 20, 100
+DEFAULT, CHUNK, FIRST = 390 * TIMES, 15, 100
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -7,7 +7,6 @@ that was brought back) are in no log, so the table is parked.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,11 @@ import pytest
 from tests.histories.log import Log
 from tests.histories.renamed_tables import FILLED, T, W, demand_parked, put, run, said, swap
 from tests.histories.stories import Said
+from tests.sample import ALL
 
 # one of each way to state DDL and rows; CDC_SEEDS=2 runs all that carry DDL
 FORMATS = ("debezium-json", "canal-json", "canal-protobuf", "dts-protobuf", "drs-json", "oms-dataworks")
-if int(os.environ.get("CDC_SEEDS", "1")) > 1:
+if ALL:
     FORMATS += ("drs-json-c", "drs-avro", "oms-default", "oms-default-extended", "dtle-json")
 
 

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.sample import ALL
 from tests.system import processes
 from tests.system.site import TIMEOUT, Running, Site
 from tests.system.verdict import versions
@@ -79,7 +79,7 @@ def spark_kills(seed: int) -> list[Kill]:
         Kill("applying", "worker", chance.uniform(0, 0.1)),
         Kill("committing", "jvm", chance.uniform(0, 0.15)),
     ]
-    if int(os.environ.get("CDC_SEEDS", "1")) > 1:
+    if ALL:
         kills += [
             Kill("landing", "worker", chance.uniform(0, 0.2)),
             Kill("committing", "worker", chance.uniform(0, 0.1)),
