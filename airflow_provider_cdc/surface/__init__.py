@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators, sensors and the UI share: assets, links, checks, notifications, retries, settings."""
+"""Share between operators, sensors and the UI: assets, links, checks, notifications, retries."""
