@@ -204,7 +204,7 @@ def get_provider_info() -> dict[str, object]:
             "triggers.schema_change",
             "triggers.watcher",
         ),
-        "extra-links": [f"{_PACKAGE}.surface.links.CdcPipelineLink", f"{_PACKAGE}.links.CdcBatchLink"],
+        "extra-links": [f"{_PACKAGE}.surface.links.CdcPipelineLink", f"{_PACKAGE}.surface.links.CdcBatchLink"],
         "notifications": [f"{_PACKAGE}.surface.notifier.CdcNotifier"],
         "hooks": modules("hooks.canal", "hooks.kafka", "hooks.ledger", "hooks.pipeline"),
         "connection-types": _CONNECTION_TYPES,
