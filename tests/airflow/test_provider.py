@@ -85,9 +85,11 @@ def test_the_operators_log_shows_no_raw_control_character(capsys: pytest.Capture
     from airflow_provider_cdc import CdcSyncOperator
     from airflow_provider_cdc.batch.result import BatchResult
     from airflow_provider_cdc.core.model.status import ResultStatus
+    from airflow_provider_cdc.operators.sync_result import log_result
 
     sync = CdcSyncOperator(task_id="sync", pipeline={})
-    sync._log_result(BatchResult("shop", 1, ResultStatus.DONE, statements=["DROP TABLE `x\x1b[2J\u202e`"]), None)
+    result = BatchResult("shop", 1, ResultStatus.DONE, statements=["DROP TABLE `x\x1b[2J\u202e`"])
+    log_result(sync.log, result, None)
     sync._say("land: x\nbatch 1 done")
     out = capsys.readouterr().out
     assert r"DDL: DROP TABLE `x\u001b[2J\u202e`" in out and r"land: x\nbatch 1 done" in out

@@ -106,5 +106,5 @@ def test_partial_updates_leave_what_the_source_has(log: Log, lake: Path, monkeyp
     for seed in range(30 * TIMES):
         replay(seed, log, lake)
         shutil.rmtree(lake, ignore_errors=True)
-    assert counts["committed"] > 200
+    assert counts["committed"] > 100 * TIMES
     assert counts["rewind"] > 5  # rows that moved while a partition lagged
