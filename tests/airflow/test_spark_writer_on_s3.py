@@ -16,8 +16,8 @@ from tests.services.s3 import S3
 
 pytestmark = pytest.mark.spark
 
-# with keys of one and two columns, and without one
-MERGED = ["shop.orders", "shop.order_items", "shop.page_views"]
+# with a key, and without one
+MERGED = ["shop.order_items", "shop.page_views"]
 SECRET = "s3-secret-that-nobody-prints"
 
 

@@ -2,7 +2,7 @@
 """A sample of the histories with their tasks run by Spark, and one whose merges are Spark's too.
 
 ``CDC_CLUSTER=1`` runs such histories, in turn of each format, on a standalone cluster of two workers with speculative
-execution; run this file alone then. ``CDC_HISTORIES`` is the number of histories, 50 without it.
+execution; run this file alone then. ``CDC_HISTORIES`` is the number of histories, 15 without it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from tests.services.spark_cluster import SparkCluster
 
 pytestmark = pytest.mark.spark
 
-COUNT = int(os.environ.get("CDC_HISTORIES", "25"))
-_MERGED = COUNT // 6  # histories
+COUNT = int(os.environ.get("CDC_HISTORIES", "15"))
+_MERGED = 4  # histories
 ROOT = Path(__file__).resolve().parents[2]
 
 
