@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self, TypeVar
 
 from airflow_provider_cdc.core.documents import Result, TableLine, TableState
-from airflow_provider_cdc.core.errors import CdcError, DataError, Transient, UnavailableError
+from airflow_provider_cdc.core.errors import CdcError, DataError, error_in, error_members
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.plain_data import Document, from_plain, to_plain
 from airflow_provider_cdc.ledger import Batch, Ledger
@@ -114,17 +114,13 @@ class BatchResult(Document):
         """Return plain JSON data."""
         data = {name: value for name, value in to_plain(self).items() if value is not None}
         if self.error is not None:
-            data |= {"error": self.error.document(), "transient": isinstance(self.error, Transient)}
+            data |= error_members(self.error)
         return data
 
     @classmethod
     def from_document(cls, data: Mapping[str, Any]) -> Self:
         """Rebuild from :meth:`document`."""
-        result = from_plain(cls, {**data, "error": None})
-        if data.get("error") is not None:
-            kind = UnavailableError if data.get("transient") else DataError
-            result.error = kind.from_document(data["error"])
-        return result
+        return from_plain(cls, {**data, "error": error_in(data)})
 
     def describe_unsettled(self, status: TableStatus, most: int) -> str:
         """Name tables that are parked or wait, with their reasons."""

@@ -10,7 +10,13 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from contextvars import ContextVar
 from typing import TextIO
 
-from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, Transient, concerns_configuration
+from airflow_provider_cdc.core.errors import (
+    CdcError,
+    ConfigurationError,
+    Transient,
+    concerns_configuration,
+    error_members,
+)
 from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.core.printable import printable, printable_lines
 
@@ -35,9 +41,7 @@ def guarded(work: Callable[[], int], *, as_json: bool) -> int:
             return work()
     except CdcError as error:
         if as_json:
-            print_json(
-                {"status": ResultStatus.FAILED, "error": error.document(), "transient": isinstance(error, Transient)}
-            )
+            print_json({"status": ResultStatus.FAILED, **error_members(error)})
         complain(error)
         return exit_code(error)
     except KeyboardInterrupt:

@@ -164,3 +164,16 @@ class KnownValuesError(Terminal, CdcError):
             f"unknown {what} {name!r}",
             hint=f"known: {', '.join(self.known) or 'none'}",
         )
+
+
+def error_members(error: CdcError) -> dict[str, Any]:
+    """Return the members with which a document states an error, and whether the same may succeed later."""
+    return {"error": error.document(), "transient": isinstance(error, Transient)}
+
+
+def error_in(data: Mapping[str, Any]) -> CdcError | None:
+    """Rebuild the error that a document states (:func:`error_members`), None without one."""
+    if data.get("error") is None:
+        return None
+    kind = UnavailableError if data.get("transient") else DataError
+    return kind.from_document(data["error"])

@@ -13,6 +13,7 @@ from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from spark_jobs.driver.apply_plan import ApplyPlan
 from spark_jobs.driver.batch_context import BatchContext
 from spark_jobs.driver.parent_tables import with_tables_below
+from spark_jobs.driver.planning import Planning
 from spark_jobs.driver.refused_batches import demand_known
 from spark_jobs.driver.repeated_failures import demand_answers, fails_again
 from spark_jobs.driver.schema_changes import due, observed
@@ -46,7 +47,7 @@ def apply_batch(batch: BatchContext, landed: Manifest) -> Applied:
     job = batch.job
     fresh, later = due(job, [*batch.history.deferred(), *landed.schema_changes, *landed.restated])
     seen, unclear = observed(job, landed)
-    planner = ApplyPlanner(job, landed, fresh, seen, batch.history, unclear, batch.storage)
+    planner = ApplyPlanner(Planning(job, landed, fresh, seen, batch.history, unclear, batch.storage))
     demand_known(job, landed, planner.quarantine, batch.log)
     plan = planner.plan()
     news = [change for change in planner.fresh if change.copy_of is None]

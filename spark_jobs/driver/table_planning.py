@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_provider_cdc.core.apply.stored_layout import LayoutChange
 from airflow_provider_cdc.core.config.option_kinds import OptionKind
-from airflow_provider_cdc.core.documents import JobDocument, TableLine, TableState
+from airflow_provider_cdc.core.documents import TableLine, TableState
 from airflow_provider_cdc.core.errors import CdcError, DataError, Transient
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.model.status import ApplyStatus, TableStatus
@@ -18,7 +18,6 @@ from airflow_provider_cdc.core.timeline.asked_changes import AskedChanges
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
 from spark_jobs.driver.apply_plan import ApplyPlan, is_waiting_name
 from spark_jobs.driver.asked_changes import approval_required
-from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.locations import Locations
 from spark_jobs.driver.planning import NEWEST, Planning
 from spark_jobs.driver.quarantine import EXCEEDED, Quarantine
@@ -28,8 +27,7 @@ from spark_jobs.driver.task_maker import TaskMaker
 from spark_jobs.driver.unknown_rows import UnknownRows
 from spark_jobs.driver.unowned_names import UnownedNames
 from spark_jobs.driver.unsettled import REPLACED, may_go_on
-from spark_jobs.lake.manifest import Manifest
-from spark_jobs.lake.storage import Storage, table_place
+from spark_jobs.lake.storage import table_place
 from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.table_task import ApplyTask, Span
 
@@ -64,21 +62,8 @@ class ApplyPlanner:
     :ivar states: the tables' states before the batch, by table id.
     """
 
-    def __init__(
-        self,
-        job: JobDocument,
-        manifest: Manifest,
-        read: Sequence[SchemaChange],
-        observed: Sequence[SchemaChange],
-        history: History,
-        unclear: Mapping[TableName, str],
-        storage: Storage,
-    ) -> None:
-        """Put the schema changes onto the timelines.
-
-        :param unclear: by table why what its rows say of their columns cannot be read.
-        """
-        self._p = Planning(job, manifest, read, observed, history, unclear, storage)
+    def __init__(self, planning: Planning) -> None:
+        self._p = planning
         self.now: Timeline = self._p.now
         self.fresh: list[SchemaChange] = self._p.fresh
         self.asked: AskedChanges = self._p.asked

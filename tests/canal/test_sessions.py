@@ -142,8 +142,11 @@ def test_a_refused_login_is_final(name: str) -> None:
 
 def test_a_server_without_password_takes_any_login() -> None:
     lines = lines_of("18-no-password-server")[:5]
-    with serving(Replay(lines)) as port, open_session(port, "") as session:
+    replay = Replay(lines)
+    with serving(replay) as port, open_session(port, "") as session:
         session.subscribe()
+        assert session.is_open
+    assert len(replay.requests) >= 2, "login and subscription"
 
 
 def test_an_unknown_destination_is_refused_without_the_servers_stack_trace() -> None:

@@ -20,7 +20,7 @@ from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.sinks.contract import TableReader
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.commits import Choice, Commit, Owner
+from spark_jobs.sinks.commits import Choice, Commit, Owner, WriterName
 from spark_jobs.sinks.contract import Action, Sink, Stored, Writer, WriterRule
 from spark_jobs.sinks.ownership import owns
 from tests.sinks.actions import APP, commit, in_pieces, rows
@@ -63,8 +63,8 @@ class Tables:
 
     def writer(self) -> Writer[Stored]:
         """Return the writer of the next commit."""
-        name, storage = "task" if self.spark is None else "spark", Storage(str(self.root / "stage"))
-        rule = WriterRule(Choice(name, "the test says it"), 1 << 40, 1 << 40)  # type: ignore[arg-type]
+        name: WriterName = "task" if self.spark is None else "spark"
+        rule, storage = WriterRule(Choice(name, "stated"), 1 << 40, 1 << 40), Storage(str(self.root / "stage"))
         return self.sink.writer(rule, storage, f"_cdc/staged/{self.number}")
 
     def do(self, action: Action, *, target: Stored | None = None) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from airflow_provider_cdc.core.documents.job import DOCUMENT_VERSION
 from airflow_provider_cdc.core.documents.table_state import TableState
-from airflow_provider_cdc.core.errors import CdcError, DataError, Transient, UnavailableError
+from airflow_provider_cdc.core.errors import CdcError, error_in, error_members
 from airflow_provider_cdc.core.lake.own_lake import LakeIdentity
 from airflow_provider_cdc.core.model.status import ApplyStatus, ResultStatus
 from airflow_provider_cdc.core.plain_data import Document, from_plain, to_plain
@@ -177,14 +177,10 @@ class Result(Document):
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        error = None if self.error is None else self.error.document()
-        return {**to_plain(self), "error": error, "transient": isinstance(self.error, Transient)}
+        error = {"transient": False} if self.error is None else error_members(self.error)
+        return {**to_plain(self), **error}
 
     @classmethod
     def from_document(cls, data: Mapping[str, Any]) -> Self:
         """Rebuild from :meth:`document`; other members are left out."""
-        result = from_plain(cls, {**data, "error": None})
-        if data.get("error") is not None:
-            kind = UnavailableError if data.get("transient") else DataError
-            result.error = kind.from_document(data["error"])
-        return result
+        return from_plain(cls, {**data, "error": error_in(data)})

@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
+from spark_jobs.driver.planning import Planning
 from spark_jobs.driver.table_planning import ApplyPlanner
 from spark_jobs.driver.table_states import still_parked
 from spark_jobs.lake.manifest import Manifest
@@ -26,7 +27,7 @@ def after(state: TableState, read: Sequence[SchemaChange], tables: Mapping[str, 
     """
     job = job_of(seq=2, known=[T], states=[state], tables=tables, fingerprint="other")
     history = history_of([Batch([rows("t", 110, 190)], [state])])
-    plan = ApplyPlanner(job, Manifest(seq=2), read, [], history, {}, Storage("none")).plan()
+    plan = ApplyPlanner(Planning(job, Manifest(seq=2), read, [], history, {}, Storage("none"))).plan()
     assert plan.tasks == []
     return [*plan.settled, *still_parked(job, plan.settled)]
 

@@ -14,6 +14,7 @@ from airflow_provider_cdc.core.errors import DataError, SinkError, UnavailableEr
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from spark_jobs.driver.apply_plan import ApplyPlan
+from spark_jobs.driver.planning import Planning
 from spark_jobs.driver.table_planning import ApplyPlanner
 from spark_jobs.lake.manifest import Manifest, RowGroup, Unreadable
 from spark_jobs.lake.storage import Storage
@@ -64,9 +65,8 @@ def planned(
             raise broken
 
         history = replace(history, manifest=manifest)
-    return ApplyPlanner(
-        job, Manifest(list(groups), list(undecoded), seq=2), read, [], history, {}, Storage("none")
-    ).plan()
+    manifest_2 = Manifest(list(groups), list(undecoded), seq=2)
+    return ApplyPlanner(Planning(job, manifest_2, read, [], history, {}, Storage("none"))).plan()
 
 
 def all_applied(known: Sequence[SchemaChange]) -> list[TableState]:
