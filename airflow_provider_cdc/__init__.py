@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from airflow_provider_cdc.core.config import CanalSource, CdcPipeline, DeltaSink, KafkaSource, RunPolicy, TableRules
+    from airflow_provider_cdc.core.config import (
+        CanalSource,
+        CdcPipeline,
+        DeltaSink,
+        IcebergSink,
+        KafkaSource,
+        Lake,
+        RunPolicy,
+        TableRules,
+    )
     from airflow_provider_cdc.hooks.canal import CanalHook
     from airflow_provider_cdc.hooks.kafka import KafkaProgressHook
     from airflow_provider_cdc.hooks.ledger import CdcLedgerHook
@@ -53,7 +62,9 @@ _HOMES = {
     "CanalSource": "airflow_provider_cdc.core.config",
     "CdcPipeline": "airflow_provider_cdc.core.config",
     "DeltaSink": "airflow_provider_cdc.core.config",
+    "IcebergSink": "airflow_provider_cdc.core.config",
     "KafkaSource": "airflow_provider_cdc.core.config",
+    "Lake": "airflow_provider_cdc.core.config",
     "RunPolicy": "airflow_provider_cdc.core.config",
     "TableRules": "airflow_provider_cdc.core.config",
     "CdcHook": "airflow_provider_cdc.hooks.pipeline",
@@ -121,9 +132,11 @@ __all__ = [
     "CdcTableStateOperator",
     "DeltaSink",
     "Freshness",
+    "IcebergSink",
     "KafkaProgressHook",
     "KafkaSource",
     "KafkaTarget",
+    "Lake",
     "LandingFolder",
     "NoParked",
     "QuarantineBelow",

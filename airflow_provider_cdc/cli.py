@@ -277,7 +277,7 @@ VERBS = (
     Verb(
         "adopt",
         "adopt:adopt",
-        "go on with a lake that was copied or moved: the one at sink.root is the pipeline's from now on",
+        "go on with a lake that was copied or moved: the one at the root is the pipeline's from now on",
         (_PIPELINE, _JSON),
     ),
     Verb("plan", "sync:plan", "show what the next batch would read, without recording it", _PLAN),

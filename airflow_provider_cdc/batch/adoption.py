@@ -26,7 +26,7 @@ def adopt(
     kill: Stopper | None = None,
     owner: Owner | None = None,
 ) -> LakeIdentity:
-    """Let the lake at ``sink.root`` be the pipeline's from now on, in the lake and in the ledger; return its identity.
+    """Let the lake at ``lake.root`` be the pipeline's from now on, in the lake and in the ledger; return its identity.
 
     It gets an id of its own. What it was copied from is not touched, and goes on with its own ledger. It works in a
     process of this machine, and doing it again changes nothing.

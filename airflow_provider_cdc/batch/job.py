@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_cdc.batch.engine_choice import engine_of
-from airflow_provider_cdc.connections.lookup import spark_target, storage_options
+from airflow_provider_cdc.connections.lookup import sink_options, spark_target, storage_options
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import BatchOrder, JobDocument, Rebuild, Replay, TableState
 from airflow_provider_cdc.core.lake.own_lake import LakeIdentity
@@ -51,10 +51,12 @@ class JobMaker:
 
         pipeline, batch = self.pipeline, self.batch
         lake = self.ledger.lake(pipeline.name)
-        store = {**storage_options(pipeline.sink.storage_connection), **pipeline.sink.storage_options}
+        store, of_store = _apart({**storage_options(pipeline.lake.storage_connection), **pipeline.lake.storage_options})
+        of_tables, secret_of_tables = _apart(sink_options(pipeline.sink))
         secrets = {
             "kafka": {key: value for key, value in self.kafka.items() if key in SECRETS},
-            "storage": {key: value for key, value in store.items() if key in _STORAGE_SECRETS},
+            "storage": of_store,
+            "sink": secret_of_tables,
         }
         job = JobDocument(
             pipeline=pipeline.name,
@@ -62,6 +64,8 @@ class JobMaker:
             created_at=batch.planned_at.isoformat(),
             sink_root=pipeline.sink.root,
             sink_type=pipeline.sink.type,
+            sink_options=of_tables,
+            lake_root=pipeline.lake.root,
             format=pipeline.source.format,
             format_options=portable_options(pipeline.source.format, pipeline.source.options),
             schema_topic=pipeline.source.schema_topic,
@@ -73,7 +77,7 @@ class JobMaker:
             earlier=self.ledger.applied(pipeline.name, before=batch.seq),
             schema_changes=[_without_id(change) for change in self.ledger.schema_changes(pipeline.name)],
             states=list(self.states.values()),
-            storage={key: value for key, value in store.items() if key not in _STORAGE_SECRETS},
+            storage=store,
             parallelism=self._parallelism(),
             session=self._needs_session(),
             spark_reaches_sink=self._spark_reaches_sink(),
@@ -107,7 +111,8 @@ class JobMaker:
 
     def _spark_reaches_sink(self) -> bool:
         """Return whether Spark can write the tables as far as the settings show: of S3 it has to be taught."""
-        if not self.pipeline.sink.root.startswith("s3://"):
+        roots = self.pipeline.sink.root, self.pipeline.lake.root
+        if not any(root.startswith("s3://") for root in roots):
             return True
         conf = self.pipeline.spark.conf
         jars = " ".join(str(conf.get(key, "")) for key in ("spark.jars", "spark.jars.packages"))
@@ -121,6 +126,12 @@ class JobMaker:
         from airflow_provider_cdc.engine.spark import local_cores
 
         return local_cores(spark_target(self.pipeline.spark.connection).master)
+
+
+def _apart(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return options that are no secrets, and those that may be: so are all properties of a catalog."""
+    secrets = {key: value for key, value in options.items() if key in _STORAGE_SECRETS or key.startswith("iceberg.")}
+    return {key: value for key, value in options.items() if key not in secrets}, secrets
 
 
 def _without_id(change: dict[str, Any]) -> dict[str, Any]:

@@ -113,7 +113,7 @@ class PlannedBatch:
         Each holder of a lease has its own: another ledger's host, or one that continued after a halt, may work on the
         same batch number.
         """
-        root = self._pipeline.sink.root
+        root = self._pipeline.lake.root
         if not root.startswith("/"):
             with tempfile.TemporaryDirectory(prefix="airflow-cdc-job-") as folder:
                 yield Path(folder)
@@ -128,8 +128,8 @@ class PlannedBatch:
             raise SinkError(
                 "sink.not_writable",
                 f"the lake cannot be written: {error.strerror}",
-                where={"root": self._pipeline.sink.root},
-                hint="mount it or correct sink.root; nothing was read and nothing was committed",
+                where={"root": self._pipeline.lake.root},
+                hint="mount it or correct the root; nothing was read and nothing was committed",
             ) from None
         yield own
 
@@ -139,7 +139,8 @@ class PlannedBatch:
             there = LakeIdentity.from_document(json.loads(file.read_text()))
             known = self._ledger.lake(self._pipeline.name)
             mine = None if known is None else LakeIdentity.from_document(known)
-            demand_same_lake(there, mine, self._pipeline.sink.root, self._pipeline.name)
+            pipeline = self._pipeline
+            demand_same_lake(there, mine, pipeline.lake.root, pipeline.sink.root, pipeline.name)
 
     # ---- engine
 

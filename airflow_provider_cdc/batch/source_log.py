@@ -83,7 +83,7 @@ def open_log(pipeline: CdcPipeline, *, right: Right | None = None, first_contact
     if isinstance(pipeline.source, CanalSource):
         from airflow_provider_cdc.connections.lookup import canal_address, storage_options
 
-        stored = storage_options(pipeline.sink.storage_connection)
+        stored = storage_options(pipeline.lake.storage_connection)
         return _canal_log(pipeline, lambda: canal_address(pipeline.source.connection), stored, right)
     from airflow_provider_cdc.sources.kafka_log import KafkaLog
 
@@ -102,9 +102,9 @@ async def resolve_source(pipeline: CdcPipeline, owner: str, first_contact: float
     conn_id = pipeline.source.connection
     if isinstance(pipeline.source, CanalSource):
         address = await connections.async_canal_address(conn_id)
-        stored = await connections.async_storage_options(pipeline.sink.storage_connection)
+        stored = await connections.async_storage_options(pipeline.lake.storage_connection)
         url = await connections.async_ledger_url(pipeline.ledger)
-        key = (pipeline.name, address, pipeline.sink.root, tuple(sorted(stored.items())))
+        key = (pipeline.name, address, pipeline.lake.root, tuple(sorted(stored.items())))
         right = when_free(pipeline, owner, url)
         where = f"{address.host}:{address.port}"
         opening = partial(_canal_log, pipeline, lambda: address, stored, right)
@@ -129,7 +129,7 @@ def _canal_log(
 
     assert isinstance(pipeline.source, CanalSource)
     folder = segments_folder(pipeline.name, pipeline.source.destination)
-    segments = SegmentLog(pipeline.sink.root, folder, {**stored, **pipeline.sink.storage_options})
+    segments = SegmentLog(pipeline.lake.root, folder, {**stored, **pipeline.lake.storage_options})
     return CanalLog(pipeline.source, address, segments, right)
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from airflow_provider_cdc.batch.result import empty_result, table_states
-from airflow_provider_cdc.connections.lookup import storage_options
+from airflow_provider_cdc.connections.lookup import sink_options
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.model.status import TableStatus
@@ -26,7 +26,7 @@ class Unsettled:
 
     def __init__(self, pipeline: CdcPipeline, ledger: Ledger, lease: Lease) -> None:
         self._pipeline, self._ledger, self._lease = pipeline, ledger, lease
-        self._stored = PipelineTables(pipeline, storage_options)
+        self._stored = PipelineTables(pipeline, sink_options)
         self._states = table_states(ledger, pipeline.name)
         self._tried_with = ledger.fingerprint(pipeline.name)
 

@@ -83,6 +83,7 @@ def findings(pipeline: CdcPipeline | None) -> Iterator[Finding]:
         yield _compaction(pipeline)
     yield _check("ledger", lambda: _ledger(pipeline))
     yield _check("sink", lambda: _sink(pipeline))
+    yield _check("lake", lambda: _lake(pipeline))
     if needs_spark:
         yield _check("spark connection", lambda: _spark(pipeline))
 
@@ -224,10 +225,10 @@ def _ledger(pipeline: CdcPipeline) -> str:
 
 
 def _sink(pipeline: CdcPipeline) -> str:
-    from airflow_provider_cdc.connections.lookup import storage_options
+    from airflow_provider_cdc.connections.lookup import sink_options
     from airflow_provider_cdc.core.errors import SinkError
 
-    stored, root = PipelineTables(pipeline, storage_options), pipeline.sink.root
+    stored, root = PipelineTables(pipeline, sink_options), pipeline.sink.root
     options = stored.options  # also where the root is a folder: the connection is to be there
     if not root.startswith("/"):
         try:
@@ -236,11 +237,32 @@ def _sink(pipeline: CdcPipeline) -> str:
             text = str(error).splitlines()[0]
             raise SinkError("sink.unreachable", text, hint="check sink.root and sink.storage_connection") from None
         return f"{root} answers" + (" (a table is in the way)" if there else "")
+    return _folder(root, "sink.root")
+
+
+def _lake(pipeline: CdcPipeline) -> str:
+    from airflow_provider_cdc.connections.lookup import storage_options
+    from airflow_provider_cdc.core.lake.object_store import has_objects, open_objects
+
+    lake = pipeline.lake
+    if lake == pipeline.sink.own_lake():
+        return "with the tables"
+    options = {**storage_options(lake.storage_connection), **lake.storage_options}
+    if lake.root.startswith("/"):
+        return _folder(lake.root, "lake.root")
+    there = has_objects(open_objects(lake.root.split("://", 1)[1], options), "_cdc")
+    return f"{lake.root} answers" + ("" if there else "; it is empty")
+
+
+def _folder(root: str, key: str) -> str:
+    """Look whether a local folder can be written."""
+    from airflow_provider_cdc.core.errors import SinkError
+
     folder = Path(root)
     while not folder.exists():
         folder = folder.parent
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise SinkError("sink.not_writable", f"{folder} cannot be written", hint="check sink.root and the rights on it")
+        raise SinkError("sink.not_writable", f"{folder} cannot be written", hint=f"check {key} and the rights on it")
     return f"{root} can be written" + ("" if folder == Path(root) else f" (will be created below {folder})")
 
 

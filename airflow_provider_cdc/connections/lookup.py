@@ -21,6 +21,8 @@ from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableErro
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
+    from airflow_provider_cdc.core.config.sink import Sink
+
 _MASTER = re.compile(
     r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]|yarn"
     r"|spark://[^/:,\s]+:\d+(,[^/:,\s]+:\d+)*|k8s://(https?://)?[^\s/]+(/\S*)?|sc://\S+"
@@ -33,6 +35,7 @@ _POSTGRES_EXTRA = ("sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeo
 _BACKENDS = ("AIRFLOW__SECRETS__BACKEND", "AIRFLOW__WORKERS__SECRETS_BACKEND")
 _LEDGER_TYPES = ("postgres", "sqlite", "cdc_ledger")
 _CANAL_EXTRA = ("client_id",)
+_CATALOG_TYPES = ("iceberg", "generic")
 _STORE_TYPES = ("aws", "s3", "generic")
 _S3_EXTRA = {
     "endpoint_url": "AWS_ENDPOINT_URL",
@@ -312,6 +315,19 @@ def _storage_options_of(conn: Connection | EnvironmentConnection, conn_id: str) 
     # Two writers of one table: the store's conditional put decides, no lock table is needed.
     options["aws_conditional_put"] = "etag"
     return options
+
+
+# ---- catalog
+
+
+def sink_options(sink: Sink) -> dict[str, str]:
+    """Return all options of a sink, secrets included: of its catalog, of its object store, and its own."""
+    catalog = {}
+    if sink.catalog is not None:
+        from airflow_provider_cdc.connections.iceberg_catalog import catalog_properties
+
+        catalog = catalog_properties(find_connection(sink.catalog, _CATALOG_TYPES), sink.catalog, mask)
+    return {**catalog, **storage_options(sink.storage_connection), **sink.options()}
 
 
 # ---- Spark

@@ -102,12 +102,12 @@ class CdcHook(BaseHook):
         return self._read(state, columns, where)
 
     def _read(self, state: TableState, columns: list[str] | None, where: dict[str, Any]) -> pa.Table:
-        from airflow_provider_cdc.connections.lookup import storage_options
+        from airflow_provider_cdc.connections.lookup import sink_options
         from airflow_provider_cdc.sinks.contract import UnreadableTableError
         from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables
 
         try:
-            with PipelineTables(self.pipeline, storage_options).as_committed(state) as table:
+            with PipelineTables(self.pipeline, sink_options).as_committed(state) as table:
                 return table.rows(columns)
         except UnreadableTableError as error:
             text = f"version {state.version} of the table cannot be read ({error})"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from airflow_provider_cdc.core.config import CdcPipeline
+    from airflow_provider_cdc.core.config.sink import Sink
     from airflow_provider_cdc.core.documents import TableState
     from airflow_provider_cdc.sinks.contract import StoredTable, TableReader
 
@@ -24,17 +25,16 @@ if TYPE_CHECKING:
 class PipelineTables:
     """The stored tables of one pipeline.
 
-    :param connected: returns the options of the object store that the sink's connection gives, secrets included; asked
-        once, when a table is read.
+    :param connected: returns the options of a sink, secrets included; asked once, when a table is read.
     """
 
-    def __init__(self, pipeline: CdcPipeline, connected: Callable[[str | None], dict[str, str]]) -> None:
+    def __init__(self, pipeline: CdcPipeline, connected: Callable[[Sink], dict[str, str]]) -> None:
         self._sink, self._connected = pipeline.sink, connected
 
     @cached_property
     def options(self) -> dict[str, str]:
-        """Return all options of the object store, secrets included."""
-        return {**self._connected(self._sink.storage_connection), **self._sink.storage_options}
+        """Return all options of the sink, secrets included."""
+        return self._connected(self._sink)
 
     @property
     def reader(self) -> TableReader:

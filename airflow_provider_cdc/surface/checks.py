@@ -51,9 +51,9 @@ class CheckedTables:
 
     @cached_property
     def _stored(self) -> PipelineTables:
-        from airflow_provider_cdc.connections.lookup import storage_options
+        from airflow_provider_cdc.connections.lookup import sink_options
 
-        return PipelineTables(self.pipeline, storage_options)
+        return PipelineTables(self.pipeline, sink_options)
 
     @contextmanager
     def version_of(self, state: TableState) -> Iterator[StoredTable]:

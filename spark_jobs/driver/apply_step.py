@@ -135,7 +135,7 @@ def _emptied(
     if job.scratch:
         return states
     try:
-        empty_location(job, left, storage.options, table_ids)
+        empty_location(job, left, batch.secrets, table_ids)
         return states
     except Exception as error:
         cdc_error = as_cdc_error(error, {"table": f"{left.database}.{left.table}", "location": job.at(left.location)})

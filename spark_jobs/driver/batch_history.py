@@ -166,7 +166,7 @@ def demand_document(job: JobDocument, storage: Storage, seq: int, kind: str) -> 
         raise SinkError(
             "log.missing",
             f"the change log lacks batch {seq}, which the ledger has as committed",
-            where={"root": job.sink_root, "pipeline": job.pipeline},
+            where={"root": job.lake_root, "pipeline": job.pipeline},
             hint="is the right lake mounted? restore its _cdc folder, or rebuild the pipeline under another name",
         )
     return dict(content)

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from airflow_provider_cdc.core.apply.resolve import newest_clear, part_ends, version_of
-from airflow_provider_cdc.core.apply.schema_mapping import same_layout
+from airflow_provider_cdc.core.apply.target_schema import target_schema
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
@@ -63,7 +63,8 @@ def _is_one_step(job: JobDocument, task: ApplyTask, timeline: TableTimeline) -> 
     stored = TableSchema.from_document(base.schema)
     if base.location != task.location or base.pending_seq is not None:
         return False
-    if not same_layout(stored, timeline.versions[-1].schema, TypeOptions.of(policy)):
+    options = TypeOptions.of(policy)
+    if not target_schema(timeline.versions[-1].schema, options).has_same_columns(target_schema(stored, options)):
         return False
     return len(part_ends(timeline, version_of(stored, timeline, base.applied_position))) == 1
 
@@ -167,7 +168,7 @@ def apply_in_buckets(
     reports = run(partial(_commit, slim, secrets), [(table.task, table.reports, table.cleared) for table in going_on])
     for table in tables:
         if table.report is not None:
-            discard_rows(job, table.task, storage.options, table.reports)
+            discard_rows(job, table.task, secrets, table.reports)
     for table, report in zip(going_on, reports, strict=True):
         table.report = report  # from here on the files stay: a commit that seems to fail may have gone through
     for table in tables:

@@ -33,6 +33,7 @@ from spark_jobs.lake.layout import (
     staged_root,
 )
 from spark_jobs.lake.manifest import Manifest
+from spark_jobs.lake.scratch import storage_options
 from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stored_result import StoredResult
 
@@ -44,7 +45,7 @@ def expire_log(job: JobDocument, through: int, secrets: dict[str, dict[str, str]
 
     :param through: newest batch that is old enough.
     """
-    storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
+    storage = Storage(job.lake_root, storage_options(job, secrets))
     report = ExpiredLog(_needless_through(job, through, storage))
     pinned = _pinned(job, report.through, storage)
     folded_before = folded_through(storage, job.pipeline)

@@ -4,22 +4,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from airflow_provider_cdc.core.documents import JobDocument, Maintenance, Result, TableMaintenance, TableState
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from spark_jobs.driver.log_retention import expire_log
+from spark_jobs.driver.task_runner import Runner, Secrets
 from spark_jobs.lake.identity import demand_own_lake
-from spark_jobs.lake.scratch import lake_of, storage_options
+from spark_jobs.lake.scratch import lake_of
 from spark_jobs.sinks.registry import open_sink
 from spark_jobs.tasks.maintain_table import maintain_table
 
-Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
-
-def maintain(job: JobDocument, maintenance: Maintenance, secrets: dict[str, dict[str, str]], run: Runner) -> Result:
+def maintain(job: JobDocument, maintenance: Maintenance, secrets: Secrets, run: Runner) -> Result:
     """Maintain the change log, or every table with a location of its own: what a dropped one left is not touched."""
     demand_own_lake(job, lake_of(job, secrets))
     if maintenance.expire_through:
@@ -28,9 +25,9 @@ def maintain(job: JobDocument, maintenance: Maintenance, secrets: dict[str, dict
     count = Counter(state.location for state in live)
     # a table that waits may go on from older files of a location that another one has taken
     tables = [state for state in live if count[state.location] == 1]
-    reports = run(partial(_task, job.for_tasks(), maintenance, storage_options(job, secrets)), tables)
+    reports = run(partial(_task, job.for_tasks(), maintenance, secrets), tables)
     return Result(job.pipeline, job.seq, ResultStatus.DONE, maintained=reports)
 
 
-def _task(job: JobDocument, maintenance: Maintenance, options: dict[str, str], state: TableState) -> TableMaintenance:
-    return maintain_table(open_sink(job, options), state, maintenance, job.sink_root, job.pipeline)
+def _task(job: JobDocument, maintenance: Maintenance, secrets: Secrets, state: TableState) -> TableMaintenance:
+    return maintain_table(open_sink(job, secrets), state, maintenance, job.sink_root, job.pipeline)

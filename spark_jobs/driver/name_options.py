@@ -13,8 +13,7 @@ from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.stated import stated_changes
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from spark_jobs.driver.batch_history import History
-from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.registry import open_sink
+from spark_jobs.sinks.contract import Sink, Stored
 
 _RESOLVED = "lower_case_table_names"  # acts on names that the change log has as the records have them
 _LANDED = "tenant"  # acts on names as records are read: the change log has its outcome
@@ -27,7 +26,7 @@ def name_options(job: JobDocument) -> dict[str, str]:
     return {name: job.format_options[name] for name in _NAMING if name in job.format_options}
 
 
-def demand_same_names(job: JobDocument, history: History, storage: Storage) -> None:
+def demand_same_names(job: JobDocument, history: History, sink: Sink[Stored]) -> None:
     """Refuse options under which a table that holds rows would have another name than in the batches before.
 
     Tables without rows take the name that they have now: so an option that was forgotten may be stated. Under another
@@ -51,7 +50,7 @@ def demand_same_names(job: JobDocument, history: History, storage: Storage) -> N
             continue
         moved = new is None or (new.last_name, new.dropped_at) != (old.last_name, old.dropped_at)
         if moved or before.get(_LANDED) != present.get(_LANDED):
-            target = open_sink(job, storage.options).open(job.at(state.location))
+            target = sink.open(job.at(state.location))
             if target.exists and not target.is_empty():
                 renamed.append(str(old.last_name))
     if renamed:

@@ -18,10 +18,11 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow import fs
 
-from airflow_provider_cdc.core.apply.schema_mapping import arrow_schema
+from airflow_provider_cdc.core.apply.target_schema import target_schema
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import DataError, SinkError, UnavailableError
 from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
@@ -31,7 +32,7 @@ from spark_jobs.lake.layout import provided_folder
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
-from spark_jobs.sinks.registry import open_sink
+from spark_jobs.sinks.registry import open_own_tables
 from spark_jobs.tasks.table_task import Span
 
 _SECOND = 1_000_000  # microseconds
@@ -126,18 +127,18 @@ class ProvidedFiles:
         """
         job, table_id = self.job, self.timeline.table_id
         policy = job.tables.policy(str(self.timeline.last_name), job.policy)
-        target = arrow_schema(schema, TypeOptions.of(policy))
+        target = target_schema(schema, TypeOptions.of(policy)).columns
         folder = provided_folder(job.pipeline, table_id)
         stays = {"" if known is None or known.provided is None else known.provided["location"]}
         for old in self.storage.folders(folder):
             if f"{folder}/{old}" not in stays:
                 self.storage.delete_folder(f"{folder}/{old}")  # no rewind goes to a state before a rebuild
         copy = f"{folder}/{uuid.uuid4().hex}"
-        sink = open_sink(job, self.storage.options)
+        sink = open_own_tables(self.storage.options)
         commit = Commit(f"cdc/{job.pipeline}/{table_id}/0", before, {"path": self.path})
         action = Action("create", commit, target.empty_table(), remaining=self._fitting(schema, target))
         try:
-            sink.task_writer().commit(sink.open(job.at(copy)), action)
+            sink.task_writer().commit(sink.open(located(self.storage.root, copy)), action)
         except DataError:  # nothing names the files
             self.storage.delete_folder(copy)
             raise
@@ -200,7 +201,7 @@ class ProvidedFiles:
             store = Storage(parent, options)
             path = store.path(name)
             is_folder = store.filesystem.get_file_info(path).type == fs.FileType.Directory
-            if is_folder and (stored := open_sink(self.job, options).open(self.path)).exists:
+            if is_folder and (stored := open_own_tables(options).open(self.path)).exists:
                 yield stored.schema.empty_table()
                 yield from stored.pieces()
                 return

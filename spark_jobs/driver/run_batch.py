@@ -29,6 +29,7 @@ from spark_jobs.lake.manifest import Manifest
 from spark_jobs.lake.row_groups import changes_by_table
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.stored_result import StoredResult
+from spark_jobs.sinks.registry import open_sink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,7 +81,7 @@ def _begin(batch: BatchContext) -> None:
     """
     job, history = batch.job, batch.history
     history.newest_position()  # the lake is the one that earlier batches were written to, or nothing is done
-    demand_same_names(job, history, batch.storage)
+    demand_same_names(job, history, open_sink(job, batch.secrets))
     if open_format(job.format, job.format_options).order == "clock":
         job = replace(job, clocks=history.clocks())
     begins = [list(begin) for begin in history.generations().begins()]

@@ -128,7 +128,7 @@ def _apply_tasks(job: JobDocument, secrets: Secrets, bundle: Sequence[ApplyTask]
 def _commit_staged(batch: BatchContext, tasks: Sequence[ApplyTask], reports: dict[str, ApplyReport]) -> None:
     """Let Spark commit what tasks staged, a few tables at a time, and take over the tables' new versions."""
     job, storage = batch.job, batch.storage
-    sink = open_sink(job, storage.options)
+    sink = open_sink(job, batch.secrets)
     if batch.session is None or sink.spark is None:
         return
     committer = sink.spark.committer(batch.session, storage)

@@ -92,7 +92,7 @@ class BatchLog:
                 raise SinkError(
                     "lake.unknown_batch",
                     f"the lake holds batch {batch.seq}, which the ledger does not know, and not which offsets it read",
-                    where={"root": job.sink_root, "pipeline": job.pipeline, "seq": batch.seq},
+                    where={"root": job.lake_root, "pipeline": job.pipeline, "seq": batch.seq},
                     hint="use the ledger that this lake was written with, or begin in an empty sink.root",
                 )
         open_batches = [batch for batch in batches if batch.result is None and not _is_known(batch, job)]
@@ -117,7 +117,7 @@ class BatchLog:
             raise BusyError(
                 "lake.other_range",
                 f"another ledger began batch {job.seq} of this lake with other offsets",
-                where={"root": job.sink_root, "pipeline": job.pipeline, "ledger": there["ledger"]},
+                where={"root": job.lake_root, "pipeline": job.pipeline, "ledger": there["ledger"]},
                 hint="run again; give all hosts of a pipeline one ledger (PostgreSQL)",
             )
         elif there["ledger"] != job.ledger:
@@ -209,7 +209,7 @@ class BatchLog:
             raise BusyError(
                 "lake.busy",
                 f"another ledger works on batch {job.seq} of this lake",
-                where={"root": job.sink_root, "pipeline": job.pipeline, "ledger": claim["ledger"], **(after or {})},
+                where={"root": job.lake_root, "pipeline": job.pipeline, "ledger": claim["ledger"], **(after or {})},
                 hint="let one ledger serve all hosts (PostgreSQL), or run again when the other host is done",
             )
 

@@ -10,8 +10,8 @@ import uuid
 
 from airflow_provider_cdc.core.documents import JobDocument, Result
 from airflow_provider_cdc.core.errors import SinkError
-from airflow_provider_cdc.core.lake.own_lake import LakeIdentity, demand_same_lake, other_lake
-from airflow_provider_cdc.core.lake.roots import is_same_root, physical_root
+from airflow_provider_cdc.core.lake.own_lake import LakeIdentity, demand_same_lake, is_at, other_lake
+from airflow_provider_cdc.core.lake.roots import physical_root
 from airflow_provider_cdc.core.model.status import ResultStatus
 from spark_jobs.lake.folded_batches import folded_through
 from spark_jobs.lake.layout import batch_name, lake_file, log_folder
@@ -31,13 +31,13 @@ def demand_own_lake(job: JobDocument, storage: Storage) -> LakeIdentity | None:
         if job.earlier and not _holds(job, storage, job.earlier[-1]):
             return None
         if job.lake is not None:
-            raise other_lake(job.sink_root, job.pipeline)
+            raise other_lake(job.lake_root, job.pipeline)
         mine = _new(job)
         if storage.create_json(lake_file(job.pipeline), mine.document()):
             return mine
         there = _read(job, storage)
         assert there is not None, "another driver made it"
-    demand_same_lake(there, job.lake, job.sink_root, job.pipeline)
+    demand_same_lake(there, job.lake, job.lake_root, job.sink_root, job.pipeline)
     return there
 
 
@@ -54,12 +54,12 @@ def adopt(job: JobDocument, secrets: dict[str, dict[str, str]]) -> Result:
         raise SinkError(
             "lake.missing",
             "there is no lake of this pipeline at the root",
-            where={"root": job.sink_root, "pipeline": job.pipeline},
-            hint="correct sink.root; a new lake needs no adoption",
+            where={"root": job.lake_root, "pipeline": job.pipeline},
+            hint="correct lake.root or sink.root; a new lake needs no adoption",
         )
     result = Result(job.pipeline, job.seq, ResultStatus.DONE)
     known = there is not None and job.lake is not None and there.id == job.lake.id
-    if there is None or not known or not is_same_root(there.root, job.sink_root):
+    if there is None or not known or not is_at(there, job.lake_root, job.sink_root):
         there = _new(job)
         storage.write_json(lake_file(job.pipeline), there.document())
     result.lake = there
@@ -72,7 +72,14 @@ def _read(job: JobDocument, storage: Storage) -> LakeIdentity | None:
 
 
 def _new(job: JobDocument) -> LakeIdentity:
-    return LakeIdentity(uuid.uuid4().hex, job.pipeline, job.sink_root, physical_root(job.sink_root))
+    return LakeIdentity(
+        uuid.uuid4().hex,
+        job.pipeline,
+        job.lake_root,
+        physical_root(job.lake_root),
+        job.sink_root,
+        physical_root(job.sink_root),
+    )
 
 
 def _has_batches(job: JobDocument, storage: Storage) -> bool:

@@ -22,7 +22,7 @@ def storage_options(job: JobDocument, secrets: dict[str, dict[str, str]]) -> dic
 def lake_of(job: JobDocument, secrets: dict[str, dict[str, str]]) -> Storage:
     """Return the storage that a job's files are in; that of a preview never writes to the lake."""
     options = storage_options(job, secrets)
-    return Storage(job.sink_root, options) if not job.scratch else ScratchStorage(job.sink_root, options, job.scratch)
+    return Storage(job.lake_root, options) if not job.scratch else ScratchStorage(job.lake_root, options, job.scratch)
 
 
 class ScratchStorage(Storage):

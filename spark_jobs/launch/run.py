@@ -34,14 +34,13 @@ def main(arguments: Sequence[str]) -> int:
     if not job.session:
         shut_out_pandas()
     from spark_jobs.driver.run_batch import failed  # has arrays made: only now
-    from spark_jobs.lake.scratch import storage_options
     from spark_jobs.sinks.registry import open_sink
     from spark_jobs.workers.encryption import demand_encryption
 
     run, stop, session, conf = _inline() if options.inline else _spark(job, secrets, spark_secrets)
     try:
         demand_encryption(conf, secrets)
-        if session is not None and (spark_side := open_sink(job, storage_options(job, secrets)).spark) is not None:
+        if session is not None and (spark_side := open_sink(job, secrets).spark) is not None:
             spark_side.demand_libraries(job, session.sparkContext)
         result = _carried_out(job, secrets, run, session)
     except CdcError as error:
@@ -95,12 +94,10 @@ def _spark(job: Any, secrets: dict[str, dict[str, str]], properties: dict[str, s
     conf = SparkConf().setIfMissing("spark.app.name", f"airflow-cdc {job.pipeline} {job.seq}")
     conf.setAll(list(properties.items()))
     if job.session:
-        from spark_jobs.lake.scratch import storage_options
         from spark_jobs.sinks.registry import open_sink
 
-        options = storage_options(job, secrets)
-        spark_side = open_sink(job, options).spark
-        for key, value in spark_side.settings(job, options).items() if spark_side is not None else ():
+        spark_side = open_sink(job, secrets).spark
+        for key, value in spark_side.settings(job).items() if spark_side is not None else ():
             conf.setIfMissing(key, value)
         conf.setIfMissing("spark.sql.shuffle.partitions", str(max(4, 2 * job.parallelism)))
     context = SparkContext.getOrCreate(conf)

@@ -13,13 +13,14 @@ them. Rules for all:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.merge_plan import LaterRows
+from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.documents import JobDocument, Maintenance, TableMaintenance
 from spark_jobs.lake.storage import Storage
@@ -51,6 +52,7 @@ class Action:
     """One commit to make.
 
     :param rows: to create with, append, overwrite with, or to put in by key.
+    :param columns: of the table after the commit, which are those of ``rows``; None where it keeps its own.
     :param deletes: keys to remove, for ``merge``; whole rows, for each of which one goes, for ``subtract``.
     :param key: names of the key's columns, for ``merge``.
     :param later: rows that are typed while they are written, in addition to ``rows``, which has none then.
@@ -72,6 +74,7 @@ class Action:
     unmatched: Callable[[pa.Table], None] = field(default=lambda rows: None)
     forms: ValueForms = field(default_factory=lambda: ValueForms({}))
     typed: Callable[[int], None] = field(default=lambda rows: None)
+    columns: TargetSchema | None = None
 
     @property
     def touches(self) -> bool:
@@ -123,6 +126,10 @@ class Stored(Protocol):
     @property
     def exists(self) -> bool:
         """Return whether there is a table."""
+        ...
+
+    def holds_files(self) -> bool:
+        """Return whether anything lies there, be it of a table or not."""
         ...
 
     @property
@@ -237,20 +244,21 @@ class Writer(Protocol[Opened]):
         """Return whether a merge into the table may be one for the Spark writer, if the batch had a session."""
         ...
 
-    def takes_parts(self, target: Opened, schema: pa.Schema) -> bool:
+    def takes_parts(self, target: Opened, columns: TargetSchema) -> bool:
         """Return whether several tasks can write an action's rows."""
         ...
 
-    def row_files(self, target: Opened, schema: pa.Schema, key: Sequence[str]) -> RowFiles | None:
+    def row_files(self, target: Opened, columns: TargetSchema) -> RowFiles | None:
         """Return what writes a part of an action's rows; None where one task has to write them all.
 
-        :param schema: of the rows.
-        :param key: names of the key's columns.
+        :param columns: of the rows.
         """
         ...
 
-    def adds_columns(self, target: Opened, schema: pa.Schema, *, merges: bool) -> bool:
-        """Return whether a commit may have further columns behind the table's, which stored rows lack.
+    def evolves(self, target: Opened, old: TargetSchema, new: TargetSchema, *, merges: bool) -> bool:
+        """Return whether a commit may change the table's columns while its stored rows stay where they are.
+
+        Stored rows have NULL in a column that is new, and equal values in one whose type is another.
 
         :param merges: whether it merges rows, else it appends rows or nothing.
         """
@@ -275,11 +283,8 @@ class PreviewWriter(Writer[Opened], Protocol[Opened]):
 class SparkSide(Protocol):
     """Commits on the driver, through Spark, what tasks staged."""
 
-    def settings(self, job: JobDocument, options: Mapping[str, str]) -> dict[str, str]:
-        """Return properties that Spark needs for it, secrets included.
-
-        :param options: storage options, secrets included.
-        """
+    def settings(self, job: JobDocument) -> dict[str, str]:
+        """Return properties that Spark needs for it, secrets included."""
         ...
 
     def demand_libraries(self, job: JobDocument, context: SparkContext) -> None:

@@ -17,8 +17,9 @@ from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.apply.row_images import SchemaMissing
-from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema, same_layout
+from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, remaining_pieces
+from airflow_provider_cdc.core.apply.target_schema import TargetSchema, target_schema
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError
@@ -131,10 +132,10 @@ class TableApply:
         self.job, self.task = job, task
         self._secrets, self._resolved_before = secrets, resolved
         self._storage = lake_of(job, secrets)
-        self._sink = open_sink(job, self._storage.options)
+        self._sink = open_sink(job, secrets)
         self._target = TargetTable(job, task, self._sink, self._storage)
         self._app = self._target.app
-        self._base = BaseRows(job, task, self._sink, self._app)
+        self._base = BaseRows(job, task, self._sink, self._app, self._storage)
         self._policy = job.tables.policy(f"{task.database}.{task.table}", job.policy)
         self._types = TypeOptions.of(self._policy)
         self._timeline = TableTimeline.from_document(task.timeline) if resolved is None else resolved.timeline
@@ -312,6 +313,7 @@ class TableApply:
         if action.verb == "merge":
             self._spark_may_write = self._writer.may_need_spark(target)
         action.commit.facts["state"] = self._state(committed=True).document()
+        action.columns = self._columns
         self._committing = True
         return self._writer.commit(target, action)
 
@@ -325,8 +327,8 @@ class TableApply:
         stays = (
             base_schema is not None and not moved and task.rewind_to is None and len(plan.steps) == 1 and not step.clear
         )
-        same = stays and same_layout(base_schema, step.schema, self._types)
-        stays = same or (stays and self._adds_columns(target, base_schema, step))
+        same = stays and base_schema is not None and self._columns.has_same_columns(self._columns_of(base_schema))
+        stays = same or (stays and self._evolves(target, base_schema, step))
         if same and not step.adds and not step.deletes.num_rows and not step.settled:
             self._pending = OpenRemovals.joined(pending)
             self._demand_explained()
@@ -376,16 +378,23 @@ class TableApply:
             table = f"{self.task.database}.{self.task.table}"
             demand_explained(self._pending, self.job.marks, self._changes.topics(), table)
 
-    def _adds_columns(self, target: Stored, old: TableSchema | None, step: MergeStep) -> bool:
-        """Return whether the new schema only has further columns behind the old ones, which are NULL in stored rows."""
-        new = step.schema
-        if old is None or old.key != new.key or new.columns[: len(old.columns)] != old.columns:
+    def _evolves(self, target: Stored, old: TableSchema | None, step: MergeStep) -> bool:
+        """Return whether the table gets other columns, and no stored value changes with them."""
+        if old is None or old.key != step.schema.key or any(version.computed for version in self._timeline.versions):
             return False
-        fills = [self._timeline.fills.get(column.id) for column in new.columns[len(old.columns) :]]
-        null = all(fill is None or fill.kind != "constant" or fill.text is None for fill in fills)
-        null = null and all(column.nullable for column in new.columns[len(old.columns) :])
-        computed = any(version.computed for version in self._timeline.versions)
-        if not null or computed:
-            return False
+        for column in step.schema.columns:
+            was, fill = old.column(column.id), self._timeline.fills.get(column.id)
+            if was is None and fill is not None and fill.kind == "constant" and fill.text is not None:
+                return False
+            if not column.nullable and (was is None or was.nullable):
+                return False
         merges = step.keyed and (step.adds or step.deletes.num_rows > 0)
-        return self._writer.adds_columns(target, arrow_schema(new, self._types), merges=merges)
+        return self._writer.evolves(target, self._columns_of(old), self._columns, merges=merges)
+
+    def _columns_of(self, schema: TableSchema) -> TargetSchema:
+        return target_schema(schema, self._types)
+
+    @property
+    def _columns(self) -> TargetSchema:
+        """The columns that the table has after the batch."""
+        return self._columns_of(self._timeline.versions[-1].schema)

@@ -11,8 +11,11 @@ import pyarrow as pa
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import SinkError
+from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.model.schema import TableSchema
+from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.contract import Sink, Stored
+from spark_jobs.sinks.registry import open_own_tables
 from spark_jobs.tasks.table_task import ApplyTask
 
 
@@ -20,10 +23,11 @@ class BaseRows:
     """The rows of the version that one task goes on from.
 
     :param app: application of the table's commits.
+    :param lake: has the copy of files that an operator provided.
     """
 
-    def __init__(self, job: JobDocument, task: ApplyTask, sink: Sink[Stored], app: str) -> None:
-        self._job, self._task, self._sink, self._app = job, task, sink, app
+    def __init__(self, job: JobDocument, task: ApplyTask, sink: Sink[Stored], app: str, lake: Storage) -> None:
+        self._job, self._task, self._sink, self._app, self._lake = job, task, sink, app, lake
 
     def rows(self, keys: pa.Table | None = None) -> pa.Table:
         """Return the rows that the result starts from; with keys those that may have one of them."""
@@ -46,7 +50,10 @@ class BaseRows:
         assert base is not None and base.version is not None
         gone = RewindNeeded("apply.version_gone", "the version to go back to is gone")
         try:
-            stored = self._sink.open(self._job.at(base.location))
+            if self._task.begins_with_files:
+                stored = open_own_tables(self._lake.options).open(located(self._lake.root, base.location))
+            else:
+                stored = self._sink.open(self._job.at(base.location))
             if not stored.is_only_maintained(base.version):
                 stored = stored.at_version(base.version)
             done = stored.applied(self._app)

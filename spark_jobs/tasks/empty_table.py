@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from spark_jobs.sinks.commits import Commit, Owner
@@ -13,16 +13,15 @@ from spark_jobs.sinks.registry import open_sink
 
 
 def empty_location(
-    job: JobDocument, left: TableState, options: Mapping[str, str], table_ids: Collection[str] = ()
+    job: JobDocument, left: TableState, secrets: dict[str, dict[str, str]], table_ids: Collection[str] = ()
 ) -> None:
     """Empty the location; its older versions stay readable. Doing it again changes nothing.
 
     What somebody else wrote there, or a table that is not of these, stays.
 
-    :param options: of the object store.
     :param table_ids: further tables whose rows may lie there because they moved away.
     """
-    sink = open_sink(job, options)
+    sink = open_sink(job, secrets)
     target = sink.open(job.at(left.location))
     app = f"cdc/{job.pipeline}/{left.table_id}/vacated"
     if target.exists and (target.applied(app) or -1) < job.seq and not target.is_empty():

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.apply.foreign_key_actions import Lost, RowsUnknown, lost_values, referring
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
 from airflow_provider_cdc.core.apply.row_sets import without_keys
-from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
+from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps
+from airflow_provider_cdc.core.apply.target_schema import target_schema
 from airflow_provider_cdc.core.errors import CASCADED
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.model.schema import TableSchema
@@ -116,7 +117,7 @@ class ForeignKeys:
 
 def _as_keys(values: pa.Table, base: TableSchema, reference: Reference, options: TypeOptions) -> pa.Table | None:
     """Return values as stored rows have them, None where they must be compared in another way than by equality."""
-    stored = arrow_schema(base, options)
+    stored = target_schema(base, options).columns
     columns = [base.column(i) for i in reference.columns]
     fields = [stored.field(column.name) for column in columns if column is not None]
     same = len(fields) == len(columns) and [field.type for field in fields] == values.schema.types

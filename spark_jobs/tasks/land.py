@@ -33,7 +33,7 @@ from spark_jobs.lake.change_log import LogWriter
 from spark_jobs.lake.coded_rows import is_word
 from spark_jobs.lake.layout import log_folder
 from spark_jobs.lake.manifest import LandReport, Unreadable, merged
-from spark_jobs.lake.scratch import lake_of
+from spark_jobs.lake.scratch import lake_of, storage_options
 from spark_jobs.lake.stretches import Stretches
 from spark_jobs.lake.tables_of_topics import joined_topics, tables_of
 from spark_jobs.lake.tombstones import Tombstones
@@ -94,7 +94,7 @@ def _read_kafka(
 def _read_segments(
     job: JobDocument, chunks: Sequence[OffsetRange], secrets: dict[str, dict[str, str]], grouped: bool
 ) -> Iterator[Records]:
-    return read_segments(chunks, job.pipeline, job.sink_root, {**job.storage, **secrets.get("storage", {})})
+    return read_segments(chunks, job.pipeline, job.lake_root, storage_options(job, secrets))
 
 
 def land_repaired(

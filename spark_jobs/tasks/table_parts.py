@@ -8,7 +8,7 @@ rows that are added and removed, and what is left of both.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import pairwise
@@ -24,7 +24,6 @@ from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, ordered, ty
 from airflow_provider_cdc.core.apply.row_images import SchemaMissing
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, having_keys
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
-from airflow_provider_cdc.core.apply.schema_mapping import arrow_schema
 from airflow_provider_cdc.core.apply.source_order import source_order
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.documents import JobDocument
@@ -82,14 +81,11 @@ def commit_parts(
     return reported(_Part(job, task, secrets), lambda table: table.commit(reports, cleared))
 
 
-def discard_rows(job: JobDocument, task: ApplyTask, options: Mapping[str, str], reports: Sequence[ApplyReport]) -> None:
-    """Remove the files that parts of a table wrote and that no commit tried to add.
-
-    :param options: of the object store.
-    """
+def discard_rows(job: JobDocument, task: ApplyTask, secrets: Secrets, reports: Sequence[ApplyReport]) -> None:
+    """Remove the files that parts of a table wrote and that no commit tried to add."""
     rows = [report.part.rows for report in reports if report.part is not None and report.part.rows.added]
     if rows:
-        open_sink(job, options).discard(job.at(task.location), rows)
+        open_sink(job, secrets).discard(job.at(task.location), rows)
 
 
 class _Part(TableApply):
@@ -100,7 +96,7 @@ class _Part(TableApply):
         target = self._target.open()
         if isinstance(target, ApplyReport):
             return target
-        if not self._writer.takes_parts(target, arrow_schema(self._schema, self._types)):
+        if not self._writer.takes_parts(target, self._columns):
             return ApplyReport(self.task.table_id, ApplyStatus.WHOLE)
         if target.exists and not self._schema.key and not self._writer.subtracts(target):
             return ApplyReport(self.task.table_id, ApplyStatus.WHOLE)
@@ -195,7 +191,7 @@ class _Part(TableApply):
             return self._done(result, deletes=removed.num_rows)
         if not target.exists:
             self._target.note_begin()
-        files = self._writer.row_files(target, self._nothing.schema, self._key)
+        files = self._writer.row_files(target, self._columns)
         assert files is not None  # the first step looked
         try:
             count = self._write_rows(row_numbers, files, failures, lossy)
@@ -271,7 +267,7 @@ class _Part(TableApply):
         try:
             self._demand_fit(plan.failures)
         except SinkError:
-            discard_rows(self.job, task, self._storage.options, reports)
+            discard_rows(self.job, task, self._secrets, reports)
             raise
         step = plan.steps[-1]
         base_schema = TableSchema.from_document(base.schema) if base and base.schema else None
@@ -291,7 +287,7 @@ class _Part(TableApply):
             try:
                 report.version = self._carry_out(target, action)
             except DataError:  # before the commit: a removed row is not there
-                discard_rows(self.job, task, self._storage.options, reports)
+                discard_rows(self.job, task, self._secrets, reports)
                 raise
             report.choice = self._writer.choice
         report.state = self._state(committed=action is not None)
@@ -331,7 +327,7 @@ class _Part(TableApply):
 
     @property
     def _nothing(self) -> pa.Table:
-        return arrow_schema(self._schema, self._types).empty_table()
+        return self._columns.columns.empty_table()
 
     def _done(
         self,

@@ -105,7 +105,7 @@ class TargetTable:
             if task.expected is not None and not self._rebuilds:
                 raise SinkError("sink.missing", "the table is gone", where=where, hint=f"restore it, or {REBUILD}")
             # a process that dies while it makes a table leaves files without a log: they are ours if we began there
-            if self._storage.holds_files(task.location) and not self._has_begun():
+            if target.holds_files() and not self._has_begun():
                 raise SinkError(
                     "sink.not_ours",
                     "the location holds files but no table",

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_cdc.connections.lookup import ledger_url, spark_target, storage_options
+from airflow_provider_cdc.connections.lookup import ledger_url, sink_options, spark_target, storage_options
+from airflow_provider_cdc.core.config import IcebergSink
 from airflow_provider_cdc.core.errors import ConfigurationError
 
 from .conftest import Connect
@@ -102,6 +103,57 @@ def test_half_a_key_pair_is_refused(connect: Connect) -> None:
 def test_what_would_change_who_we_are_is_refused_not_ignored(connect: Connect) -> None:
     with pytest.raises(ConfigurationError, match="'role_arn' is not allowed"):
         storage_options(connect("s3", "aws", {"role_arn": "arn:aws:iam::1:role/x"}))
+
+
+# ---- catalog
+
+
+def catalog(connect: Connect, extra: dict[str, str], **fields: str) -> dict[str, str]:
+    connect("lakehouse", "iceberg", extra, **fields)
+    return sink_options(IcebergSink(connection="lakehouse", namespace="raw"))
+
+
+def test_a_rest_catalog_gets_its_address_and_its_client(connect: Connect) -> None:
+    fields = {"host": "https://catalog", "login": "me", "password": "s3cret"}
+    options = catalog(connect, {"warehouse": "w", "scope": "all"}, **fields)
+    assert options == {
+        "iceberg.type": "rest",
+        "iceberg.uri": "https://catalog",
+        "iceberg.credential": "me:s3cret",
+        "iceberg.warehouse": "w",
+        "iceberg.scope": "all",
+        "namespace": "raw",
+        "writes": "merge-on-read",
+    }
+
+
+def test_a_sql_catalog_gets_the_password_into_its_address(connect: Connect) -> None:
+    uri = "postgresql+psycopg://db/catalog"
+    options = catalog(connect, {"type": "sql", "uri": uri}, login="me", password="p@:/ ?")
+    from sqlalchemy.engine import make_url
+
+    assert make_url(options["iceberg.uri"]).password == "p@:/ ?"
+
+
+def test_glue_gets_a_key_pair(connect: Connect) -> None:
+    options = catalog(connect, {"type": "glue", "glue.region": "eu-1"}, login="key", password="s3cret")
+    assert (options["iceberg.glue.access-key-id"], options["iceberg.glue.region"]) == ("key", "eu-1")
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"py-catalog-impl": "os.system", "uri": "https://c"},
+        {"py-io-impl": "x", "uri": "https://c"},
+        {"s3.retry-strategy-impl": "x", "uri": "https://c"},
+        {"auth": "x", "uri": "https://c"},
+        {"type": "hive", "uri": "thrift://h"},
+        {},
+    ],
+)
+def test_a_catalog_that_would_import_code_or_has_no_address_is_refused(connect: Connect, extra: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError):
+        catalog(connect, extra)
 
 
 # ---- Spark

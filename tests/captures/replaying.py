@@ -10,11 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.documents import JobDocument, Result, TableState
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.driver.run_batch import sync
+from spark_jobs.lake.storage import table_location
 from tests.services.capture import Record
+from tests.sinks.kinds import options_of, sink_of, type_of
 
 Partition = tuple[str, int]
 
@@ -37,6 +41,7 @@ class Lake:
     seq: int = 0
     quarantined: int = 0
     reader: str = "kafka"
+    kind: str = "delta"
 
     def sync_to(self, ends: Mapping[Partition, int]) -> Result:
         """Carry out one batch up to these offsets, inline, over the real task reader and task writer."""
@@ -63,6 +68,8 @@ class Lake:
             list(self.states.values()),
             storage=self.storage,
             reader=self.reader,
+            sink_type=type_of(self.kind),
+            sink_options=options_of(self.kind, self.root) or None,
         )
         # through JSON, as it travels to Spark
         job = JobDocument.from_document(json.loads(json.dumps(job.document())))
@@ -72,6 +79,10 @@ class Lake:
         self.states.update({state.table_id: state for state in result.states})
         self.quarantined += result.quarantined
         return result
+
+    def rows(self, database: str, table: str) -> pa.Table:
+        """Return the rows at a table's location."""
+        return sink_of(self.kind, self.root).open(table_location(str(self.root), database, table)).rows()
 
     def state(self, database: str, table: str) -> TableState | None:
         """Return the state of the table that has this name now."""

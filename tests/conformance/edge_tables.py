@@ -24,6 +24,7 @@ from spark_jobs.sinks.delta.sink import open_sink
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 from spark_jobs.tasks.maintain_table import maintain_table
+from tests.sinks.actions import columns_of
 
 D = Decimal
 _MOMENTS = [
@@ -151,7 +152,7 @@ def _in_parts(location: str, rows: pa.Table) -> None:
     none, parts = rows.slice(0, 0), []
     _do(location, "create", none, 1)
     for piece in _each(rows):
-        files = TaskWriter().row_files(DeltaLocation(location, {}), rows.schema, ["id"])
+        files = TaskWriter().row_files(DeltaLocation(location, {}), columns_of(rows.schema, "id"))
         assert files is not None
         files.add(piece)
         parts.append(files.written())

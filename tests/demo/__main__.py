@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m tests.demo``: the shop's day from a real broker to Delta tables, compared hour by hour."""
+"""``python -m tests.demo``: the shop's day from a real broker to tables of a lakehouse, compared hour by hour."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from tests.demo.story import Demo
 _INTRODUCTION = """\
 A web shop's database, captured by Debezium: its snapshot and six hours of orders, payments and migrations.
 Each hour goes into a real Kafka broker; then Airflow runs the DAG example_dags/shop_hourly.py for that hour ({engine}),
-and every Delta table is compared with what the database itself held at that moment.
+and every {sink} is compared with what the database itself held at that moment.
 """
+_SINKS = {"delta": "Delta table", "iceberg": "Iceberg table"}
 _ENGINES = {"spark": "one Spark application per run", "inline": "inline, without Spark"}
 
 
@@ -24,12 +25,13 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the demo; return the exit code: 0 only if every table was equal every time."""
     parser = argparse.ArgumentParser(prog="python -m tests.demo", description=__doc__.split(":", 1)[1].strip())
     parser.add_argument("--engine", choices=tuple(_ENGINES), default="spark", help="where batches run (default: spark)")
+    parser.add_argument("--sink", choices=tuple(_SINKS), default="delta", help="kind of the tables (default: delta)")
     parser.add_argument("--keep", action="store_true", help="keep the lake and say where it is")
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     screen = Screen()
-    screen.line(_INTRODUCTION.format(engine=_ENGINES[options.engine]))
-    demo = Demo(screen, options.engine, options.keep)
+    screen.line(_INTRODUCTION.format(engine=_ENGINES[options.engine], sink=_SINKS[options.sink]))
+    demo = Demo(screen, options.engine, options.keep, options.sink)
     try:
         equal = demo.run()
     except KeyboardInterrupt:

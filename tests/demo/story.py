@@ -23,11 +23,23 @@ from tests.demo.process import DAGS, Airflow
 from tests.demo.screen import HEAD, Screen
 from tests.demo.shop_log import Phase, ShopLog
 from tests.services.broker import Broker, OwnBroker
+from tests.sinks.kinds import sink_of
 
 DAG_ID = "shop_hourly"
 _SHOWN_DDL = 8
 _SHOWN_PROBLEMS = 5
 _WIDTH = 100
+_READ = {
+    "delta": (
+        "from deltalake import DeltaTable",
+        'print(DeltaTable("{lake}/shop/orders").to_pyarrow_table())',
+    ),
+    "iceberg": (
+        "from pyiceberg.catalog import load_catalog",
+        'catalog = load_catalog("cdc", type="sql", uri="sqlite:///{lake}/catalog.db")',
+        'print(catalog.load_table("shop.orders").scan().to_arrow())',
+    ),
+}
 _NO_DDL = re.compile(r"^\s*(SET|USE)\b", re.IGNORECASE)
 
 
@@ -35,12 +47,13 @@ class Demo:
     """One run of the demo.
 
     :param engine: ``spark`` or ``inline``.
+    :ivar sink: ``sink.type``.
     :param keep: whether the lake stays.
     """
 
-    def __init__(self, screen: Screen, engine: str = "spark", keep: bool = False) -> None:
+    def __init__(self, screen: Screen, engine: str = "spark", keep: bool = False, sink: str = "delta") -> None:
         self._screen = screen
-        self._engine = engine
+        self._engine, self.sink = engine, sink
         self._keep = keep
         self.verdicts: list[Verdict] = []
         self.folder: Path | None = None
@@ -69,7 +82,8 @@ class Demo:
     def _pipeline(self, folder: Path) -> Path:
         """Write the example's pipeline with the demo's places."""
         document = yaml.safe_load((DAGS / "shop.yaml").read_text(encoding="utf-8"))
-        document["sink"]["root"] = str(folder / "lake")
+        root = {"delta": "root", "iceberg": "warehouse"}[self.sink]
+        document["sink"] = {"type": self.sink, root: str(folder / "lake")}
         document["ledger"] = f"sqlite:///{folder / 'ledger.db'}"
         document["policy"]["engine"] = self._engine
         path = folder / "shop.yaml"
@@ -101,7 +115,8 @@ class Demo:
         ledger = Ledger(f"sqlite:///{folder / 'ledger.db'}")
         batch = ledger.last("shop", "sync")
         reported = dict(batch.result or {}) if batch is not None else {}
-        verdict = compare(folder / "lake", phase.truth, ledger.tables("shop").values())
+        tables = sink_of(self.sink, folder / "lake")
+        verdict = compare(folder / "lake", phase.truth, ledger.tables("shop").values(), tables)
         self.verdicts.append(verdict)
         self._report(phase, reported, verdict)
 
@@ -125,8 +140,8 @@ class Demo:
             shutil.rmtree(folder / name, ignore_errors=True)
         self._screen.step("")
         self._screen.line(f"\nThe lake is kept at {folder / 'lake'}, Airflow's log next to it. To read a table:\n")
-        self._screen.line("    from deltalake import DeltaTable")
-        self._screen.line(f'    print(DeltaTable("{folder / "lake"}/shop/orders").to_pyarrow_table())')
+        for line in _READ[self.sink]:
+            self._screen.line(f"    {line.format(lake=folder / 'lake')}")
 
 
 @contextmanager

@@ -15,16 +15,18 @@ from tests.demo.check import compare
 from tests.demo.screen import Screen
 from tests.demo.shop_log import DATA, ShopLog
 from tests.demo.story import Demo, shown
+from tests.sample import ALL
+from tests.sinks.kinds import sink_of
 
 pytestmark = [pytest.mark.airflow, pytest.mark.system]
 
 
-@pytest.fixture(scope="module")
-def ran() -> Iterator[tuple[Demo, str, Path]]:
+@pytest.fixture(scope="module", params=["delta", *(["iceberg"] if ALL else [])])
+def ran(request: pytest.FixtureRequest) -> Iterator[tuple[Demo, str, Path]]:
     if not (DATA / "records.jsonl.xz").is_file():
         pytest.skip("the shop's recording is not there")
     out = io.StringIO()
-    demo = Demo(Screen(out), "inline", keep=True)
+    demo = Demo(Screen(out), "inline", keep=True, sink=request.param)
     try:
         demo.run()
         assert demo.folder is not None
@@ -43,20 +45,20 @@ def test_every_table_equals_the_database_after_every_run(ran: tuple[Demo, str, P
 
 
 def test_another_moment_would_differ(ran: tuple[Demo, str, Path]) -> None:
-    _, _, folder = ran
+    demo, _, folder = ran
     states = Ledger(f"sqlite:///{folder / 'ledger.db'}").tables("shop").values()
-    verdict = compare(folder / "lake", ShopLog().phases[5].truth, states)
+    verdict = compare(folder / "lake", ShopLog().phases[5].truth, states, sink_of(demo.sink, folder / "lake"))
     assert not verdict.complete
     assert verdict.equal < len(verdict.problems)
     assert verdict.problems["shop.orders"]
 
 
 def test_a_table_the_database_lacks_or_that_is_parked_differs(ran: tuple[Demo, str, Path]) -> None:
-    _, _, folder = ran
+    demo, _, folder = ran
     states = list(Ledger(f"sqlite:///{folder / 'ledger.db'}").tables("shop").values())
     states = [{**state, "state": "parked"} if state["table"] == "orders" else state for state in states]
     extra = {"database": "shop", "table": "ghost", "state": "ok", "reason": ""}
-    verdict = compare(folder / "lake", ShopLog().phases[6].truth, [*states, extra])
+    verdict = compare(folder / "lake", ShopLog().phases[6].truth, [*states, extra], sink_of(demo.sink, folder / "lake"))
     assert {name for name, actual in verdict.problems.items() if actual} == {"shop.orders", "shop.ghost"}
 
 

@@ -13,14 +13,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from tests.histories.many import Line, chunks, run
 from tests.histories.tools import TOOLS
+from tests.sinks.kinds import OPTIONS
 
 BAD = ("waiting", "wrong")
 
 
-def results(work: Sequence[tuple[str, range]], jobs: int, how: Mapping[str, bool]) -> Iterator[Line]:
+def results(work: Sequence[tuple[str, range]], jobs: int, how: Mapping[str, Any]) -> Iterator[Line]:
     """Yield what came of each chunk.
 
     :param how: options of :func:`run`.
@@ -64,11 +66,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--together", action="store_true", help=help_text)
     help_text = "let operators move, copy and respell the lake, and change and take back what they stated"
     parser.add_argument("--moved", action="store_true", help=help_text)
+    help_text = "kind of the tables (default delta)"
+    parser.add_argument("--sink", choices=list(OPTIONS)[:-1], default="delta", help=help_text)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--failures", type=Path, help="folder for failed cases (default: a new temporary one)")
     options = parser.parse_args(arguments)
     names = options.format or list(TOOLS)
-    how = {name: getattr(options, name) for name in ("operators", "buckets", "together", "moved")}
+    how = {name: getattr(options, name) for name in ("operators", "buckets", "together", "moved", "sink")}
     folder = None
     lines = {name: Line(name) for name in names}
     work, started = chunks(names, options.cases, options.seed), time.monotonic()

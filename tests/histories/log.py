@@ -25,6 +25,7 @@ from spark_jobs.lake.change_log import LogWriter
 from spark_jobs.lake.storage import Storage
 from spark_jobs.readers.task_reader import LOOK_BACK
 from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.sinks.iceberg import committing
 from tests.histories.records import Record
 
 Partitions = dict[tuple[str, int], list[Record]]
@@ -87,7 +88,14 @@ class Log:
             return bool(self.reached(document, lambda: create_json(storage, name, data)))
 
         monkeypatch.setattr(spark_jobs.tasks.land, "read_chunks", reader(self.partitions))
+        settle = committing.settle
+
+        def settled(*arguments: Any) -> None:
+            self.commits += 1
+            self.reached("commit", lambda: settle(*arguments))
+
         monkeypatch.setattr(DeltaLocation, "guarded", commit)
+        monkeypatch.setattr(committing, "settle", settled)
         monkeypatch.setattr(Storage, "create_json", create)
         monkeypatch.setattr(spark_jobs.lake.change_log, "_ROW_GROUP_BYTES", 4_000)  # so that tables have several
         monkeypatch.setattr(spark_jobs.sinks.delta.stored_files, "PIECE_BYTES", 300)  # a few rows at a time

@@ -7,7 +7,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -58,12 +58,14 @@ def run(
     buckets: bool = False,
     together: bool = False,
     moved: bool = False,
+    sink: str = "delta",
 ) -> Line:
     """Run the cases of these seeds in this process.
 
     :param operators: whether operators act between the batches.
     :param buckets: whether tables are split by key.
     :param together: whether tables are alike, and resolved together where they can be.
+    :param sink: kind of the tables.
     :param moved: whether operators move the lake, and change and take back what they stated.
     """
     kind = Moved if moved else Operated if operators else Replay
@@ -79,7 +81,8 @@ def run(
         for seed in seeds:
             flaws = some_flaws(name, seed) if kind is Replay and not theme else ()
             try:
-                verdict = judge(case_of(name, seed, theme, flaws=flaws), log, lake, seconds=SHRINK_SECONDS, kind=kind)
+                case = replace(case_of(name, seed, theme, flaws=flaws), sink=sink)
+                verdict = judge(case, log, lake, seconds=SHRINK_SECONDS, kind=kind)
             except Exception:  # an error of a library may not be pickled, and would say nothing of the case
                 verdict = Verdict("wrong", (), 0, f"{name} seed {seed}:\n{traceback.format_exc()}")
             line.verdicts[verdict.kind] += 1

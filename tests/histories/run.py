@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import shutil
@@ -17,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from airflow_provider_cdc.commands.show import table_documents
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
@@ -31,6 +31,7 @@ from spark_jobs.driver.approval import NewGenerationError
 from spark_jobs.driver.run_batch import sync
 from spark_jobs.driver.task_runner import Runner
 from spark_jobs.lake.storage import table_location, table_place
+from spark_jobs.sinks.contract import Sink, Stored
 from tests.histories.comparison import unlike
 from tests.histories.flaws import FILTERED, FILTERED_COLUMN, HIDDEN_HELPERS, REASONS, TYPED_NAMES, is_helper, unfiltered
 from tests.histories.log import Crash, CrashError, Log, Partitions
@@ -39,6 +40,7 @@ from tests.histories.redelivery import sent
 from tests.histories.source import Content, Name, Picture, Statement
 from tests.histories.tools import PREFIX, TOOLS, UNREAD, Style
 from tests.histories.wire import DebeziumWriter
+from tests.sinks.kinds import options_of, sink_of, type_of
 
 _UNCLEAR = "source.generation_unclear"
 _ENDING = {_UNCLEAR, "quarantine.generation_unclear"}  # codes with which a history ends before it is read whole
@@ -48,6 +50,9 @@ _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 def inline(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     """Run tasks in this process."""
     return [function(item) for item in items]
+
+
+_ROOTS = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,7 @@ class Case:
     :param losses: chance that the ledger is lost, or restored from a backup, before an attempt at a batch.
     :param recreated: chance, before a batch, of each topic that was read to its end to be made again.
     :param on_drop: ``policy.on_drop_table``.
+    :param sink: kind of the tables: one of ``tests.sinks.kinds.OPTIONS``.
     :param ends: instead of ``batches`` and ``ragged``: per batch but the last the ends of partitions
         (``topic/partition`` without the topics' common prefix); others stay where they are.
     """
@@ -85,6 +91,7 @@ class Case:
     on_drop: str = "keep"
     ends: tuple[dict[str, int], ...] = ()
     format: str = "debezium-json"
+    sink: str = "delta"
 
 
 @dataclass
@@ -105,6 +112,9 @@ class Replay:
 
     def __post_init__(self) -> None:
         case = self.case
+        if case.sink != "delta":  # a catalog keeps its connections: each case has its own
+            self.root = self.root / str(next(_ROOTS))
+        self._sink_options = options_of(case.sink, self.root)
         self._rnd = random.Random(f"{case.seed} batches")
         self._tool = tool = TOOLS[case.format]
         wire, again = random.Random(f"{case.seed} wire"), random.Random(f"{case.seed} again")
@@ -151,7 +161,8 @@ class Replay:
 
     def _clear(self) -> None:
         """Remove what an earlier case left."""
-        shutil.rmtree(self.root, ignore_errors=True)
+        shutil.rmtree(self.root if self.case.sink == "delta" else self.root.parent, ignore_errors=True)
+        self.root.mkdir(parents=True)
 
     def _cut(self, number: int, count: int) -> Picture | None:
         """Move the ends on; return what the lake must hold there, None where partitions end at different moments."""
@@ -297,6 +308,9 @@ class Replay:
             list(self._seqs),
             self._schema,
             list(self.states.values()),
+            lake_root=f"{self.root}/.log" if self.case.seed % 2 else "",
+            sink_type=type_of(self.case.sink),
+            sink_options=self._sink_options,
         )
         return JobDocument.from_document(json.loads(json.dumps(job.document())))
 
@@ -356,8 +370,9 @@ class Replay:
             return ["the repeat of a done batch made commits"]
         return []
 
-    def _versions(self) -> dict[str, int]:
-        return {str(log): len(list(log.iterdir())) for log in self.root.rglob("_delta_log")}
+    def _versions(self) -> dict[str, int | None]:
+        locations = {state.location for state in self.states.values() if state.location}
+        return {location: self._sink.open(f"{self.root}/{location}").version for location in locations}
 
     def _differences(self, picture: Picture) -> list[str]:
         flaws = self.case.style.flaws
@@ -408,10 +423,12 @@ class Replay:
         return [f"two tables are shown at {Path(location).name}" for location, count in alive.items() if count > 1]
 
     def _rows(self, name: Name) -> pa.Table | None:
-        location = Path(table_location(str(self.root), *name))
-        if not (location / "_delta_log").is_dir():
-            return None
-        return DeltaTable(str(location)).to_pyarrow_table()
+        stored = self._sink.open(table_location(str(self.root), *name))
+        return stored.rows() if stored.exists else None
+
+    @property
+    def _sink(self) -> Sink[Stored]:
+        return sink_of(self.case.sink, self.root)
 
     def _compare(self, name: Name, content: Content) -> list[str]:
         lake = self._rows(name)

@@ -49,6 +49,7 @@ class Script:
     log: Log
     root: Path
     name: str = field(default="scripted", kw_only=True)
+    lake_root: str = field(default="", kw_only=True)
     sink_type: str = field(default="delta", kw_only=True)
     format: str = "debezium-json"
     schema_topic: str | None = "src"
@@ -122,6 +123,7 @@ class Script:
             fingerprint=json.dumps([self.format, self.options, self.policy, self.tables], sort_keys=True),
             lake=self.identity,
             sink_type=self.sink_type,
+            lake_root=self.lake_root,
         )
 
     def adopt(self) -> None:

@@ -43,7 +43,10 @@ def statement(text: str, pos: int) -> Record:
 @pytest.fixture
 def script(log: Log, lake: Path) -> Script:
     """Return a table with rows 1 and 2 of which a statement at 150 left others unknown, and changes behind that."""
-    script = Script(log, lake)
+    return incomplete(Script(log, lake))
+
+
+def incomplete(script: Script) -> Script:
     script.send(*snapshot_ddl(100, {"t": (COLUMNS, KEY)}, time=100_000))
     script.send(change("c", 110, 1, "a"), change("c", 120, 2, "b"))
     script.sync()
@@ -52,6 +55,17 @@ def script(log: Log, lake: Path) -> Script:
     script.sync()
     assert script.states_of("shop", "t") == ["parked"]
     return script
+
+
+def test_a_lake_with_a_root_of_its_own_has_all_but_the_tables(log: Log, tmp_path: Path) -> None:
+    tables, apart = tmp_path / "tables", tmp_path / "apart"
+    script = incomplete(Script(log, tables, lake_root=str(apart)))
+    assert rebuild(script, as_file(AT_200, tmp_path), 200).status == "committed"
+    script.send(ddl("DROP TABLE t", 310, table="t"))
+    script.sync()
+    assert script.rows("shop", "t") == EQUAL
+    assert sorted(path.name for path in tables.iterdir()) == ["shop"]
+    assert sorted(path.name for path in apart.iterdir()) == ["_cdc"]
 
 
 def rows(*pairs: tuple[int | None, str | None]) -> pa.Table:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.merge_plan import LaterRows
+from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
 
@@ -22,6 +23,15 @@ def rows(*pairs: tuple[int, str | None]) -> pa.Table:
     return pa.table(
         {"id": pa.array([p[0] for p in pairs], pa.int64()), "v": pa.array([p[1] for p in pairs], pa.string())}
     )
+
+
+def columns_of(schema: pa.Schema, *key: str) -> TargetSchema:
+    """Return columns whose ids are their ordinals.
+
+    :param key: names of the key's columns.
+    """
+    ids = {name: number for number, name in enumerate(schema.names, 1)}
+    return TargetSchema(tuple(ids.values()), schema, tuple(ids[name] for name in key))
 
 
 def in_pieces(action: Action) -> Action:

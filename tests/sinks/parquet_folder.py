@@ -12,6 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from airflow_provider_cdc.core.apply.row_sets import multiset_difference, without_keys
+from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError
 from airflow_provider_cdc.sinks.contract import UnreadableTableError
@@ -56,6 +57,10 @@ class FolderTable:
     def applied(self, app: str) -> int | None:
         facts = self.facts(app)
         return None if facts is None else int(facts["seq"])
+
+    def holds_files(self) -> bool:
+        parent, _, name = self.location.rpartition("/")
+        return Storage(parent).holds_files(name)
 
     def facts(self, app: str) -> dict[str, Any] | None:
         return next((commit["facts"] for commit in reversed(self.commits) if commit["app"] == app), None)
@@ -158,14 +163,14 @@ class FolderWriter:
     def may_need_spark(self, target: FolderTable) -> bool:
         return False
 
-    def takes_parts(self, target: FolderTable, schema: pa.Schema) -> bool:
+    def takes_parts(self, target: FolderTable, columns: TargetSchema) -> bool:
         return True
 
-    def row_files(self, target: FolderTable, schema: pa.Schema, key: Sequence[str]) -> FolderFiles:
-        return FolderFiles(target, schema)
+    def row_files(self, target: FolderTable, columns: TargetSchema) -> FolderFiles:
+        return FolderFiles(target, columns.columns)
 
-    def adds_columns(self, target: FolderTable, schema: pa.Schema, *, merges: bool) -> bool:
-        return True
+    def evolves(self, target: FolderTable, old: TargetSchema, new: TargetSchema, *, merges: bool) -> bool:
+        return new.begins_with(old)
 
     def subtracts(self, target: FolderTable) -> bool:
         return True

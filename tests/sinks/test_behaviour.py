@@ -23,20 +23,25 @@ from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Choice, Commit, Owner, WriterName
 from spark_jobs.sinks.contract import Action, Sink, Stored, Writer, WriterRule
 from spark_jobs.sinks.ownership import owns
-from tests.sinks.actions import APP, commit, in_pieces, rows
+from tests.sinks.actions import APP, columns_of, commit, in_pieces, rows
+from tests.sinks.kinds import options_of
 
 FOLDER = SinkKind("tests.sinks.parquet_folder", "tests.sinks.parquet_folder", "pyarrow")
-KINDS = {**SINKS, "parquet folder": FOLDER}
+KINDS = {**SINKS, "iceberg copy-on-write": SINKS["iceberg"], "parquet folder": FOLDER}
 WITH_SPARK = {"delta"}
+
+
 WAYS = [
     *((kind, way) for kind in KINDS for way in ("task", "task in pieces", "task in parts")),
     *((kind, way) for kind in KINDS if kind in WITH_SPARK for way in ("spark", "spark in parts")),
 ]
 
 
-def opened_sink(kind: str) -> Sink[Stored]:
-    sink: Sink[Stored] = importlib.import_module(KINDS[kind].writer).open_sink({})
-    return sink
+def tables_of(kind: str, root: Path) -> Tables:
+    """Return tables of a kind below a folder."""
+    modules, options = KINDS[kind], options_of(kind, root)
+    writer, reader = (importlib.import_module(name) for name in (modules.writer, modules.reader))
+    return Tables(writer.open_sink(options), root, reader.reader(), options)
 
 
 @dataclass
@@ -45,14 +50,17 @@ class Tables:
 
     :param spark: commits what was staged in a folder, None where tasks commit.
     :param change: changes each action before its commit.
+    :ivar first: version that the table was made with.
     """
 
     sink: Sink[Stored]
     root: Path
     reader: TableReader
+    options: dict[str, str]
     spark: Callable[[str], None] | None = None
     change: Callable[[Tables, Action], Action] = lambda tables, action: action
     number: int = 0
+    first: int = 0
 
     @property
     def location(self) -> str:
@@ -70,12 +78,15 @@ class Tables:
     def do(self, action: Action, *, target: Stored | None = None) -> None:
         """Carry out an action; on what was opened before, where that is given."""
         self.number += 1
+        if action.columns is None:
+            action.columns = columns_of(action.rows.schema, *action.key)
         self.writer().commit(target or self.open(), self.change(self, action))
         if self.spark is not None:
             self.spark(f"_cdc/staged/{self.number}")
 
     def create(self, first: pa.Table) -> None:
         self.do(Action("create", commit(1), first))
+        self.first = self.open().version or 0
 
     def rows(self) -> list[dict[str, Any]]:
         return self.open().rows().sort_by("id").to_pylist()
@@ -91,7 +102,7 @@ def in_parts(tables: Tables, action: Action) -> Action:
         return action
     half, parts, target, writer = action.rows.num_rows // 2, [], tables.open(), tables.writer()
     for piece in (action.rows.slice(0, half), action.rows.slice(half)):
-        files = writer.row_files(target, piece.schema, action.key)
+        files = writer.row_files(target, action.columns or columns_of(piece.schema, *action.key))
         if files is None:
             return action
         files.add(piece)
@@ -102,15 +113,14 @@ def in_parts(tables: Tables, action: Action) -> Action:
 @pytest.fixture(params=KINDS)
 def kind_of_tables(request: pytest.FixtureRequest, tmp_path: Path) -> Tables:
     """Return tables that tasks write."""
-    return Tables(opened_sink(request.param), tmp_path, importlib.import_module(KINDS[request.param].reader).reader())
+    return tables_of(request.param, tmp_path)
 
 
 @pytest.fixture(params=WAYS, ids=[f"{kind} by {way}" for kind, way in WAYS])
 def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Tables:
     """Return tables that are written in each way."""
     kind, way = request.param
-    reader = importlib.import_module(KINDS[kind].reader).reader()
-    tables = Tables(opened_sink(kind), tmp_path, reader)
+    tables = tables_of(kind, tmp_path)
     if way.startswith("spark"):
         assert tables.sink.spark is not None
         session, storage = request.getfixturevalue("session"), Storage(str(tmp_path / "stage"))
@@ -123,7 +133,7 @@ def test_creating_makes_a_table_with_its_rows_and_the_batch_number_in_one_commit
     tables.create(rows((1, "a"), (2, None)))
     table = tables.open()
     assert tables.rows() == [{"id": 1, "v": "a"}, {"id": 2, "v": None}]
-    assert (table.version, table.applied(APP)) == (0, 1)
+    assert (table.version, table.applied(APP)) == (tables.first, 1)
     assert (table.facts(APP) or {})["seq"] == 1
     assert owns(Owner("cdc/tests/"), table)
 
@@ -134,8 +144,8 @@ def test_merging_replaces_adds_and_removes_by_key_in_one_commit(tables: Tables) 
     tables.do(Action("merge", commit(2), rows((3, "C"), (4, "d")), gone, ["id"]))
     assert tables.rows() == [{"id": 1, "v": "a"}, {"id": 3, "v": "C"}, {"id": 4, "v": "d"}]
     table = tables.open()
-    assert (table.version, table.applied(APP)) == (1, 2)
-    assert table.foreign_commit(0) is None
+    assert (table.version, table.applied(APP)) == (tables.first + 1, 2)
+    assert table.foreign_commit(tables.first) is None
 
 
 def test_merging_only_deletes_or_only_upserts_works(tables: Tables) -> None:
@@ -159,7 +169,7 @@ def test_overwriting_with_rows_that_are_read_while_it_writes_has_both(tables: Ta
     remaining = (piece.filter(pc.field("id") < 3) for piece in renamed)
     tables.do(Action("overwrite", commit(2), rows((3, "C")).rename_columns(["id", "w"]), remaining=remaining))
     assert tables.rows() == [{"id": 1, "w": "a"}, {"id": 2, "w": "b"}, {"id": 3, "w": "C"}]
-    assert (tables.open().version, tables.open().applied(APP)) == (1, 2)
+    assert (tables.open().version, tables.open().applied(APP)) == (tables.first + 1, 2)
 
 
 def test_overwriting_replaces_rows_and_columns_in_one_commit(tables: Tables) -> None:
@@ -286,7 +296,8 @@ def test_a_column_that_stored_rows_lack_is_null_in_them(kind_of_tables: Tables) 
     tables = kind_of_tables
     wider = rows((2, "b")).append_column("w", pa.array([7], pa.int64()))
     tables.create(rows((1, "a")))
-    if not tables.writer().adds_columns(tables.open(), wider.schema, merges=False):
+    old, new = columns_of(rows().schema), columns_of(wider.schema)
+    if not tables.writer().evolves(tables.open(), old, new, merges=False):
         return  # such a table is overwritten
     tables.do(Action("append", commit(2), wider))
     assert tables.rows() == [{"id": 1, "v": "a", "w": None}, {"id": 2, "v": "b", "w": 7}]
@@ -299,9 +310,13 @@ def test_commits_of_others_are_not_ours(tables: Tables) -> None:
     other = Commit("cdc/other/t1/0", 5, {"app": "cdc/other/t1/0", "seq": 5})
     tables.sink.task_writer().commit(target, Action("append", other, rows((2, "b"))))
     table = tables.open()
-    assert table.foreign_commit(0, Owner("cdc/tests/")) is not None
-    assert (table.foreign_commit(0, Owner("cdc/other/")), table.foreign_commit(0)) == (None, None)
-    assert (table.newest_app(), table.is_written_by(APP), table.is_only_maintained(0)) == (other.app, False, False)
+    assert table.foreign_commit(tables.first, Owner("cdc/tests/")) is not None
+    assert (table.foreign_commit(tables.first, Owner("cdc/other/")), table.foreign_commit(tables.first)) == (None, None)
+    assert (table.newest_app(), table.is_written_by(APP), table.is_only_maintained(tables.first)) == (
+        other.app,
+        False,
+        False,
+    )
     assert (owns(Owner("cdc/tests/"), table), owns(Owner("cdc/other/", {"t1"}), table)) == (False, True)
     with pytest.raises(SinkError, match=r"sink\.not_ours"):
         tables.do(Action("append", commit(2), rows((3, "c"))))
@@ -327,7 +342,7 @@ def test_rows_of_parts_that_nobody_commits_can_be_removed(kind_of_tables: Tables
     tables = kind_of_tables
     tables.create(rows((1, "a")))
     there = set((tmp_path / "db").rglob("*.parquet"))
-    files = tables.sink.task_writer().row_files(tables.open(), rows().schema, ["id"])
+    files = tables.sink.task_writer().row_files(tables.open(), columns_of(rows().schema, "id"))
     assert files is not None
     files.add(rows((2, "b")))
     written = files.written()
@@ -338,11 +353,12 @@ def test_rows_of_parts_that_nobody_commits_can_be_removed(kind_of_tables: Tables
 
 def test_the_airflow_side_reads_what_was_committed(kind_of_tables: Tables) -> None:
     tables = kind_of_tables
-    assert not tables.reader.is_table(tables.location, {})
+    assert not tables.reader.is_table(tables.location, tables.options)
     tables.create(rows((1, "a")))
     tables.do(Action("append", commit(2), rows((2, "b"))))
-    assert tables.reader.is_table(tables.location, {})
-    newest, first = tables.reader.open(tables.location, {}), tables.reader.open(tables.location, {}, 0)
+    assert tables.reader.is_table(tables.location, tables.options)
+    newest = tables.reader.open(tables.location, tables.options)
+    first = tables.reader.open(tables.location, tables.options, tables.first)
     assert (newest.version, newest.count(), first.count()) == (tables.open().version, 2, 1)
     assert newest.rows(["id"]).sort_by("id").to_pylist() == [{"id": 1}, {"id": 2}]
     assert newest.dataset().to_table().num_rows == 2

@@ -134,6 +134,17 @@ def having_keys(content: pa.Table, keys: pa.Table, names: Sequence[str]) -> Bool
     return having
 
 
+def each_known(rows: pa.Table, keys: pa.Table) -> BoolArray:
+    """Return of each row whether its key columns each have a value that some key has there."""
+    known: pa.ChunkedArray | None = None
+    for name in keys.column_names:
+        same = pc.is_in(rows.column(name), keys.column(name).combine_chunks())
+        known = same if known is None else pc.and_(known, same)
+    assert known is not None  # keys have columns
+    mask: BoolArray = known.to_numpy()
+    return mask
+
+
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return values that are equal where :func:`group_numbers` are."""
     kind = column.type

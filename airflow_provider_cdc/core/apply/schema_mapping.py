@@ -9,6 +9,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from airflow_provider_cdc.core.apply.target_schema import target_schema
 from airflow_provider_cdc.core.model.formula import Computed
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
 from airflow_provider_cdc.core.timeline.timeline import SchemaVersion
@@ -16,11 +17,6 @@ from airflow_provider_cdc.core.values.alter.convert import convert, without_null
 from airflow_provider_cdc.core.values.alter.generated_columns import computed
 from airflow_provider_cdc.core.values.images import constant
 from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
-
-
-def arrow_schema(schema: TableSchema, options: TypeOptions) -> pa.Schema:
-    """Return the target's schema; every column but the key's may be NULL, as a source may relax NOT NULL any time."""
-    return pa.schema([pa.field(column.name, arrow_type(column.type, options)) for column in schema.columns])
 
 
 class Mapper:
@@ -64,7 +60,7 @@ class Mapper:
 
     def _arrow_schema(self, version: int) -> pa.Schema:
         if version not in self._schemas:
-            self._schemas[version] = arrow_schema(self._versions[version].schema, self._options)
+            self._schemas[version] = target_schema(self._versions[version].schema, self._options).columns
         return self._schemas[version]
 
     def content(self, stored: pa.Table, old: TableSchema, target: int, start: int | None = None) -> pa.Table:
@@ -166,12 +162,3 @@ class Mapper:
         if new.type != old.type:
             values = convert(values, old.type, new.type, arrow_type(new.type, self._options), lossy, server)
         return without_nulls(values, new.type, lossy, server) if old.nullable and not new.nullable else values
-
-
-def same_layout(old: TableSchema | None, new: TableSchema, options: TypeOptions) -> bool:
-    """Return whether two schemas have the same columns, under the same names and types."""
-    if old is None:
-        return False
-    return arrow_schema(old, options) == arrow_schema(new, options) and [c.id for c in old.columns] == [
-        c.id for c in new.columns
-    ]

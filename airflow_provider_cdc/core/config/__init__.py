@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from airflow_provider_cdc.core.config.lake import Lake
 from airflow_provider_cdc.core.config.pipeline import CdcPipeline
 from airflow_provider_cdc.core.config.policy import RunPolicy, SparkSettings
-from airflow_provider_cdc.core.config.sink import DeltaSink
+from airflow_provider_cdc.core.config.sink import DeltaSink, IcebergSink
 from airflow_provider_cdc.core.config.source import CanalSource, KafkaSource
 from airflow_provider_cdc.core.config.tables import TableRule, TableRules
 
@@ -13,7 +14,9 @@ __all__ = [
     "CanalSource",
     "CdcPipeline",
     "DeltaSink",
+    "IcebergSink",
     "KafkaSource",
+    "Lake",
     "RunPolicy",
     "SparkSettings",
     "TableRule",

@@ -12,19 +12,23 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from airflow_provider_cdc.core.config.checks import Checks, kind_of, names_secret
+from airflow_provider_cdc.core.config.lake import Lake
 from airflow_provider_cdc.core.config.option_kinds import kind_of_option
 from airflow_provider_cdc.core.config.policy import RunPolicy, SparkSettings
-from airflow_provider_cdc.core.config.sink import DeltaSink
+from airflow_provider_cdc.core.config.sink import SECTIONS as SINK_SECTIONS
+from airflow_provider_cdc.core.config.sink import DeltaSink, IcebergSink, Sink
+from airflow_provider_cdc.core.config.sink_kinds import SINKS
 from airflow_provider_cdc.core.config.source import SOURCES, CanalSource, KafkaSource, Source
 from airflow_provider_cdc.core.config.tables import TableRules
 from airflow_provider_cdc.core.errors import ConfigurationError, KnownValuesError
 
 # The name is part of application ids, paths and metrics: none of their separators.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-# of each section its kinds; all but the source have one
+# of each section its kinds
 _SECTIONS: dict[str, tuple[type[Any], ...]] = {
     "source": (KafkaSource, CanalSource),
-    "sink": (DeltaSink,),
+    "sink": (DeltaSink, IcebergSink),
+    "lake": (Lake,),
     "tables": (TableRules,),
     "policy": (RunPolicy,),
     "spark": (SparkSettings,),
@@ -43,16 +47,18 @@ class CdcPipeline:
     """A CDC log and the tables it becomes.
 
     :param name: identity of the pipeline in the ledger and in the tables' commits; never reuse one for another log.
+    :param lake: where change log and documents are; with the tables if it is not stated.
     :param ledger: ``default`` (a file under AIRFLOW_HOME), a database URL without password, or a connection id.
     """
 
     name: str
     source: Source
-    sink: DeltaSink
+    sink: Sink
     tables: TableRules = field(default_factory=TableRules)
     policy: RunPolicy = field(default_factory=RunPolicy)
     ledger: str = "default"
     spark: SparkSettings = field(default_factory=SparkSettings)
+    lake: Lake = field(default_factory=Lake)
 
     def __post_init__(self) -> None:
         checks = Checks()
@@ -66,6 +72,10 @@ class CdcPipeline:
         if isinstance(self.source, CanalSource) and getattr(self.policy, "reader", "") == "spark":
             checks.problem("policy.reader", "spark reads Kafka only; leave it out for a source of type canal-tcp")
         checks.raise_any()
+        if not self.lake.root:
+            object.__setattr__(self, "lake", self.sink.own_lake())
+        if not self.lake.root:
+            raise ConfigurationError(["lake.root: is missing; the sink names no folder for the change log"])
 
     def selects(self, table: object) -> bool:
         """Return whether a table (``database.table`` or a TableName) takes part."""
@@ -178,6 +188,11 @@ def _section(checks: Checks, name: str, data: object) -> Any:
             checks.choice("source.type", name_of_kind, SOURCES)
             return None
         kind = SOURCES[name_of_kind]
+    if name == "sink" and "type" in data:
+        if not isinstance(data["type"], str) or data["type"] not in SINKS:
+            checks.choice("sink.type", data["type"], SINKS)
+            return None
+        kind = SINK_SECTIONS[SINKS[data["type"]].section]
     if name == "tables":
         return _collect(checks, lambda: TableRules.from_document(data))
     known = [f.name for f in fields(kind)]

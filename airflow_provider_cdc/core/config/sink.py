@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describe the sink: Delta tables by path under one root."""
+"""Describe the sink: Delta tables by path under one root, or Iceberg tables of a catalog."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
-from airflow_provider_cdc.core.config.checks import Checks, names_secret
+from airflow_provider_cdc.core.config.checks import Checks
+from airflow_provider_cdc.core.config.lake import Lake, check_store
 from airflow_provider_cdc.core.config.sink_kinds import SINKS
 from airflow_provider_cdc.core.lake.roots import canonical_root
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
-SCHEMES = ("file", "s3", "s3a")
+WRITES = ("merge-on-read", "copy-on-write")
 
 
 @dataclass(frozen=True)
@@ -29,34 +28,23 @@ class DeltaSink:
     storage_connection: str | None = None
     storage_options: dict[str, str] = field(default_factory=dict)
     type: str = "delta"
+    catalog = None
 
     def __post_init__(self) -> None:
         checks = Checks("sink")
-        if checks.text("root", self.root):
-            self._check_root(checks)
-        checks.connection("storage_connection", self.storage_connection, optional=True)
-        checks.choice("type", self.type, tuple(SINKS))
-        checks.options("storage_options", self.storage_options, home="the connection named by sink.storage_connection")
+        check_store(checks, self.root, self.storage_connection, self.storage_options)
+        checks.choice("type", self.type, [name for name, kind in SINKS.items() if kind.section == "DeltaSink"])
         checks.raise_any()
         object.__setattr__(self, "root", canonical_root(self.root))
         object.__setattr__(self, "storage_options", {key: str(value) for key, value in self.storage_options.items()})
 
-    def _check_root(self, checks: Checks) -> None:
-        if names_secret("root", self.root):
-            checks.problem("root", "carries a secret; it belongs in the connection named by sink.storage_connection")
-            return
-        parts = _SCHEME.fullmatch(self.root)
-        if parts is None:
-            # The worker and Spark have different working directories: a relative path would name two folders.
-            if not self.root.startswith("/"):
-                checks.problem(
-                    "root", f"{self.root!r} is neither an absolute path nor an address such as s3://bucket/lake"
-                )
-        elif parts[1].lower() not in SCHEMES:
-            known = ", ".join(f"{scheme}://" for scheme in SCHEMES)
-            checks.problem("root", f"{parts[1]!r} is not a known scheme; known: a local path, {known}")
-        elif not parts[2].strip("/") or (parts[1].lower() != "file" and parts[2].startswith("/")):
-            checks.problem("root", f"{self.root!r} names no folder or bucket")
+    def own_lake(self) -> Lake:
+        """Return the lake of a pipeline that states none: with the tables, in the same store."""
+        return Lake(self.root, self.storage_connection, dict(self.storage_options))
+
+    def options(self) -> dict[str, str]:
+        """Return the options of the tables' kind that no connection holds."""
+        return dict(self.storage_options)
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -66,3 +54,88 @@ class DeltaSink:
             "storage_connection": self.storage_connection,
             "storage_options": dict(self.storage_options),
         }
+
+
+@dataclass(frozen=True)
+class IcebergSink:
+    """Iceberg tables ``<database>.<table>`` of a catalog.
+
+    :param warehouse: where files of new tables go, spelled as a root of Delta tables; empty where the catalog says it.
+    :param connection: Airflow connection of type ``iceberg`` with the catalog's address and secrets; without one the
+        catalog is the SQLite file ``catalog.db`` in the warehouse, a local folder then.
+    :param namespace: in front of all databases, levels separated by dots.
+    :param writes: whether a merge deletes rows by their positions (``merge-on-read``), or writes their files again.
+    :param storage_connection: Airflow connection of type ``aws`` with the object store's address and secrets; not
+        needed where the catalog hands out credentials.
+    :param storage_options: further options of the store; no secrets.
+    """
+
+    warehouse: str = ""
+    connection: str | None = None
+    namespace: str = ""
+    writes: str = "merge-on-read"
+    storage_connection: str | None = None
+    storage_options: dict[str, str] = field(default_factory=dict)
+    type: str = "iceberg"
+
+    def __post_init__(self) -> None:
+        checks = Checks("sink")
+        checks.choice("type", self.type, ["iceberg"])
+        checks.choice("writes", self.writes, WRITES)
+        checks.connection("connection", self.connection, optional=True)
+        if self.namespace != "":
+            checks.text("namespace", self.namespace)
+        if self.warehouse != "" or self.connection is None:
+            check_store(checks, self.warehouse, self.storage_connection, self.storage_options, root_key="warehouse")
+        checks.raise_any()
+        warehouse = canonical_root(self.warehouse) if self.warehouse else ""
+        if self.connection is None and not warehouse.startswith("/"):
+            checks.problem("connection", "is missing; without one the warehouse is a local folder")
+            checks.raise_any()
+        object.__setattr__(self, "warehouse", warehouse)
+        object.__setattr__(self, "storage_options", {key: str(value) for key, value in self.storage_options.items()})
+
+    @property
+    def root(self) -> str:
+        """Return what all tables lie below, in words of the sink."""
+        return self.warehouse or f"iceberg://{self.connection}"
+
+    @property
+    def catalog(self) -> str | None:
+        """Return the connection of the catalog."""
+        return self.connection
+
+    def own_lake(self) -> Lake:
+        """Return the lake of a pipeline that states none: in the warehouse."""
+        if not self.warehouse:
+            return Lake()
+        return Lake(self.warehouse, self.storage_connection, dict(self.storage_options))
+
+    def options(self) -> dict[str, str]:
+        """Return the options of the tables' kind that no connection holds."""
+        catalog = {}
+        if self.connection is None:
+            catalog = {"iceberg.type": "sql", "iceberg.uri": f"sqlite:///{self.warehouse}/catalog.db"}
+        if self.warehouse:
+            catalog["iceberg.warehouse"] = (
+                f"file://{self.warehouse}" if self.warehouse.startswith("/") else self.warehouse
+            )
+        return {**self.storage_options, **catalog, "namespace": self.namespace, "writes": self.writes}
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {
+            "type": self.type,
+            "warehouse": self.warehouse,
+            "connection": self.connection,
+            "namespace": self.namespace,
+            "writes": self.writes,
+            "storage_connection": self.storage_connection,
+            "storage_options": dict(self.storage_options),
+        }
+
+
+Sink: TypeAlias = DeltaSink | IcebergSink
+
+SECTIONS: dict[str, type[Sink]] = {"DeltaSink": DeltaSink, "IcebergSink": IcebergSink}
+"""The sections of sinks by the names that ``sink_kinds.SINKS`` gives."""

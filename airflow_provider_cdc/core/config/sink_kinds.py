@@ -13,14 +13,19 @@ class SinkKind(NamedTuple):
     :param reader: module that reads it on the Airflow side, with ``reader`` (``airflow_provider_cdc.sinks.contract``).
     :param writer: module that writes it in a batch, with ``open_sink`` (``spark_jobs.sinks.contract``).
     :param library: package that has to be installed on both sides.
+    :param section: class of ``core.config.sink`` that describes it.
     """
 
     reader: str
     writer: str
     library: str
+    section: str = "DeltaSink"
 
 
 SINKS: Mapping[str, SinkKind] = {
     "delta": SinkKind("airflow_provider_cdc.sinks.delta", "spark_jobs.sinks.delta.sink", "deltalake"),
+    "iceberg": SinkKind(
+        "airflow_provider_cdc.sinks.iceberg", "spark_jobs.sinks.iceberg.sink", "pyiceberg", "IcebergSink"
+    ),
 }
 """Kinds of tables by ``sink.type``."""

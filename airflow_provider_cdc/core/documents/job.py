@@ -25,7 +25,7 @@ SECRETS_VARIABLE = "AIRFLOW_CDC_SECRETS"
 class JobDocument(Document):
     """Everything a batch needs but secrets.
 
-    :param sink_root: the root of the lake, in its canonical spelling.
+    :param sink_root: what all tables lie below, in its canonical spelling.
     :param chunks: what land reads; its tasks may read pieces of them (``tasks.land.chunks_of``).
     :param earlier: numbers of the batches committed before, ascending.
     :param kafka: librdkafka configuration without secrets.
@@ -38,6 +38,9 @@ class JobDocument(Document):
     :param session: Spark was started with the jars that the Spark reader and the Spark writer need.
     :param spark_reaches_sink: Spark is known to reach the tables, so that ``writer: auto`` may choose its writer.
     :param sink_type: kind of the tables (``sink_kinds.SINKS``).
+    :param sink_options: options of the tables' store without secrets; None where it is that of the lake.
+    :param lake_root: what change log and documents lie below; empty for ``sink_root``.
+    :param storage: options of the lake's store without secrets.
     :param start: first offsets of the batch's range by topic and partition (``offsets_document``).
     :param end: offsets after the last, exclusive.
     :param topics: Kafka's id of each topic in the range, as far as the brokers give one.
@@ -79,6 +82,8 @@ class JobDocument(Document):
     session: bool = False
     spark_reaches_sink: bool = False
     sink_type: str = "delta"
+    sink_options: dict[str, str] | None = None
+    lake_root: str = ""
     until: str | None = None
     cut_at: str | None = None
     start: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -100,14 +105,15 @@ class JobDocument(Document):
 
     def __post_init__(self) -> None:
         self.sink_root = canonical_root(self.sink_root)
+        self.lake_root = canonical_root(self.lake_root or self.sink_root)
 
     @property
     def on_s3(self) -> bool:
-        """True when the tables are on S3."""
-        return self.sink_root.startswith("s3://")
+        """True when tables or change log are on S3."""
+        return any(root.startswith("s3://") for root in (self.sink_root, self.lake_root))
 
     def at(self, path: str) -> str:
-        """Return where a place of the lake lies, empty for no place."""
+        """Return where a table's place lies, empty for no place."""
         return located(self.sink_root, path)
 
     def for_tasks(self) -> JobDocument:

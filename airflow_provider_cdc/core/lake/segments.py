@@ -84,7 +84,7 @@ class SegmentLog:
         self._root, self._folder, self._options = canonical_root(root), folder, dict(options or {})
         self._is_s3 = self._root.startswith("s3://")
         if not self._is_s3 and not self._root.startswith("/"):
-            raise ConfigurationError(["sink.root: segments are written to a local folder or to S3 only"])
+            raise ConfigurationError(["lake.root: segments are written to a local folder or to S3 only"])
         self._known: dict[int, Segment] = {}  # a manifest never changes
 
     # ---- reading

@@ -40,8 +40,13 @@ _SETTINGS = """\
 
 _INCOMING = ".incoming-"
 
-_LINE = re.compile(r"(?P<group>[^\s:]+):(?P<artifact>[^\s:]+):(?P<version>[^\s:]+) sha256=(?P<sha256>[0-9a-f]{64})")
-_ARRIVED = re.compile(r"\[SUCCESSFUL ] (?P<group>[^#]+)#(?P<artifact>[^;]+);(?P<version>[^!]+)!")
+_LINE = re.compile(
+    r"(?P<group>[^\s:]+):(?P<artifact>[^\s:]+):(?P<version>[^\s:]+)(:(?P<classifier>[^\s:]+))? "
+    r"sha256=(?P<sha256>[0-9a-f]{64})"
+)
+_ARRIVED = re.compile(
+    r"\[SUCCESSFUL ] (?P<group>[^#]+)#(?P<artifact>[^;]+);(?P<version>[^!]+)![^(\s]+(\((?P<classifier>[^)]+)\))?"
+)
 
 
 class JarError(RuntimeError):
@@ -56,15 +61,17 @@ class Jar:
     artifact: str
     version: str
     sha256: str
+    classifier: str | None = None
 
     @property
     def coordinates(self) -> str:
         """Return what Maven calls this jar."""
-        return f"{self.group}:{self.artifact}:{self.version}"
+        return f"{self.group}:{self.artifact}:{self.version}" + (f":{self.classifier}" if self.classifier else "")
 
     def path(self, cache: Path) -> Path:
         """Return the file of this jar in a cache."""
-        return cache / self.group / f"{self.artifact}-{self.version}.jar"
+        suffix = f"-{self.classifier}" if self.classifier else ""
+        return cache / self.group / f"{self.artifact}-{self.version}{suffix}.jar"
 
 
 def jar_cache() -> Path:
@@ -73,7 +80,7 @@ def jar_cache() -> Path:
 
 
 def read_lock(lock: Path) -> list[Jar]:
-    """Read a lock file: one `group:artifact:version sha256=...` a line, `#` starts a comment."""
+    """Read a lock file: one `group:artifact:version[:classifier] sha256=...` a line, `#` starts a comment."""
     jars = []
     for number, line in enumerate(lock.read_text(encoding="utf-8").splitlines(), start=1):
         entry = line.partition("#")[0].strip()
@@ -208,9 +215,10 @@ class _Ivy:
             try:
                 for line in process.stdout:
                     if match := _ARRIVED.search(line):
-                        group, artifact, version = match.group("group", "artifact", "version")
-                        file = ivy_cache / group / artifact / "jars" / f"{artifact}-{version}.jar"
-                        yield f"{group}:{artifact}:{version}", file
+                        group, artifact, version, classifier = match.group("group", "artifact", "version", "classifier")
+                        arrived = Jar(group, artifact, version, "", classifier)
+                        folder = ivy_cache / group / artifact / f"{classifier or 'jar'}s"
+                        yield arrived.coordinates, folder / arrived.path(folder).name
                     elif line.strip(" .\n") and not line.startswith("."):
                         lines.append(line.rstrip())
             finally:
@@ -228,13 +236,21 @@ def _complaints(lines: Sequence[str]) -> str:
 
 
 def _module(jars: Sequence[Jar]) -> str:
+    artifacts: dict[tuple[str, str, str], str] = {}
+    for jar in jars:
+        classifier = f" m:classifier={quoteattr(jar.classifier)}" if jar.classifier else ""
+        kind = quoteattr(jar.classifier or "jar")  # names the folder of Ivy's cache
+        artifact = f'<artifact name={quoteattr(jar.artifact)} type={kind} ext="jar"{classifier}/>'
+        module = (jar.group, jar.artifact, jar.version)
+        artifacts[module] = artifacts.get(module, "") + artifact
     dependencies = "".join(
-        f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)} "
-        'transitive="false"/>\n'
-        for jar in jars
+        f"<dependency org={quoteattr(group)} name={quoteattr(name)} rev={quoteattr(version)} "
+        f'transitive="false">{mine}</dependency>\n'
+        for (group, name, version), mine in artifacts.items()
     )
     return (
-        '<ivy-module version="2.0"><info organisation="airflow-provider-cdc" module="jars"/>'
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
+        '<info organisation="airflow-provider-cdc" module="jars"/>'
         f"<dependencies>\n{dependencies}</dependencies></ivy-module>\n"
     )
 

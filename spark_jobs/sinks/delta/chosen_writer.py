@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
+from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.contract import Action, RowFiles, Writer, WriterRule
 from spark_jobs.sinks.delta.spark_writer import StageWriter
@@ -46,17 +46,17 @@ class ChosenWriter:
         """Return whether a merge into the table may be one for the Spark writer."""
         return self._choice.may_choose_spark(target)
 
-    def takes_parts(self, target: DeltaLocation, schema: pa.Schema) -> bool:
+    def takes_parts(self, target: DeltaLocation, columns: TargetSchema) -> bool:
         """Return whether several tasks can write an action's rows."""
-        return self._before.takes_parts(target, schema)
+        return self._before.takes_parts(target, columns)
 
-    def row_files(self, target: DeltaLocation, schema: pa.Schema, key: Sequence[str]) -> RowFiles | None:
+    def row_files(self, target: DeltaLocation, columns: TargetSchema) -> RowFiles | None:
         """Return what writes a part of an action's rows, for either writer where none is chosen yet."""
-        return self._before.row_files(target, schema, key)
+        return self._before.row_files(target, columns)
 
-    def adds_columns(self, target: DeltaLocation, schema: pa.Schema, *, merges: bool) -> bool:
+    def evolves(self, target: DeltaLocation, old: TargetSchema, new: TargetSchema, *, merges: bool) -> bool:
         """Return whether a commit may have further columns."""
-        return self._before.adds_columns(target, schema, merges=merges)
+        return self._before.evolves(target, old, new, merges=merges)
 
     def subtracts(self, target: DeltaLocation) -> bool:
         """Return whether a commit may remove rows of a table without key where they are."""

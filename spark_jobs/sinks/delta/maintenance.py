@@ -10,7 +10,7 @@ from deltalake.transaction import AddAction
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta import by_delta_rs
-from spark_jobs.sinks.delta.stored_files import StoredFile
+from spark_jobs.sinks.delta.stored_files import StoredFile, all_files
 from spark_jobs.sinks.delta.table import DeltaLocation
 
 _SMALL = 0.75  # of the target size: a file that is nearly as large as it should be is left as it is
@@ -60,7 +60,7 @@ def compact(target: DeltaLocation, file_bytes: int, first: str | None) -> tuple[
         return by_delta_rs.compact(target, file_bytes, small=_SMALL)
     added: list[AddAction] = []
     gone: list[StoredFile] = []
-    for group in _groups(target.files(first), file_bytes):
+    for group in _groups(all_files(target.actions, first), file_bytes):
         added += target.written_as_one(group, file_bytes)
         gone += group
     if gone:

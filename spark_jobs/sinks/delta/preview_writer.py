@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 
+from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.contract import Action, WriterRule
 from spark_jobs.sinks.delta.table import DeltaLocation
@@ -31,16 +30,16 @@ class PreviewWriter:
         """Return whether a merge into the table may be one for the Spark writer."""
         return self._choice.may_choose_spark(target)
 
-    def takes_parts(self, target: DeltaLocation, schema: pa.Schema) -> bool:
+    def takes_parts(self, target: DeltaLocation, columns: TargetSchema) -> bool:
         """Return that a preview looks at each table in one task."""
         return False
 
-    def row_files(self, target: DeltaLocation, schema: pa.Schema, key: Sequence[str]) -> None:
+    def row_files(self, target: DeltaLocation, columns: TargetSchema) -> None:
         """Return None: a preview looks at each table in one task."""
 
-    def adds_columns(self, target: DeltaLocation, schema: pa.Schema, *, merges: bool) -> bool:
+    def evolves(self, target: DeltaLocation, old: TargetSchema, new: TargetSchema, *, merges: bool) -> bool:
         """Return what the task writer says."""
-        return TaskWriter().adds_columns(target, schema, merges=merges)
+        return TaskWriter().evolves(target, old, new, merges=merges)
 
     def subtracts(self, target: DeltaLocation) -> bool:
         """Return what the task writer says."""

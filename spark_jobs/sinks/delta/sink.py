@@ -33,11 +33,17 @@ def open_sink(options: Mapping[str, str]) -> DeltaSink:
 
 
 class DeltaSparkSide:
-    """Prepare Spark for commits, and make them (``contract.SparkSide``)."""
+    """Prepare Spark for commits, and make them (``contract.SparkSide``).
 
-    def settings(self, job: JobDocument, options: Mapping[str, str]) -> dict[str, str]:
+    :param options: of the tables' store, secrets included; the lake's store takes the same.
+    """
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._options = options
+
+    def settings(self, job: JobDocument) -> dict[str, str]:
         """Return Spark's properties."""
-        return session_settings(options, on_s3=job.on_s3)
+        return session_settings(self._options, on_s3=job.on_s3)
 
     def demand_libraries(self, job: JobDocument, context: SparkContext) -> None:
         """Refuse a batch that Spark may have to write, if it lacks a library for that."""
@@ -55,10 +61,9 @@ class DeltaSparkSide:
 class DeltaSink:
     """Delta tables in one store."""
 
-    spark = DeltaSparkSide()
-
     def __init__(self, options: dict[str, str]) -> None:
         self._options = options
+        self.spark = DeltaSparkSide(options)
 
     def open(self, location: str, version: int | None = None) -> DeltaLocation:
         """Open what lies at a location."""

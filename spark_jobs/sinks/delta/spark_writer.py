@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.errors import CdcError, UnavailableError
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Choice, Commit, Owner
@@ -131,7 +132,7 @@ class StageWriter:
         """Return that each merge is Spark's."""
         return True
 
-    def adds_columns(self, target: DeltaLocation, schema: pa.Schema, *, merges: bool) -> bool:
+    def evolves(self, target: DeltaLocation, old: TargetSchema, new: TargetSchema, *, merges: bool) -> bool:
         """Return that each change of columns is an overwrite."""
         return False
 
@@ -139,13 +140,13 @@ class StageWriter:
         """Return that a table without key whose rows go is written again."""
         return False
 
-    def takes_parts(self, target: DeltaLocation, schema: pa.Schema) -> bool:
+    def takes_parts(self, target: DeltaLocation, columns: TargetSchema) -> bool:
         """Return that Spark reads the files of any number of tasks."""
         return True
 
-    def row_files(self, target: DeltaLocation, schema: pa.Schema, key: Sequence[str]) -> StagedFile:
+    def row_files(self, target: DeltaLocation, columns: TargetSchema) -> StagedFile:
         """Return what writes a file of the folder."""
-        return StagedFile(self._storage, self._folder, "rows", schema, KeyRanges(key))
+        return StagedFile(self._storage, self._folder, "rows", columns.columns, KeyRanges(columns.key_names))
 
     def _staged(self, kind: str, schema: pa.Schema, pieces: Iterable[pa.Table], ranges: KeyRanges) -> str:
         """Write rows; return the name of the file."""

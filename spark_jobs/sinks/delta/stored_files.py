@@ -20,9 +20,9 @@ from pyarrow import fs
 from airflow_provider_cdc.core.apply.row_sets import having_keys
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.delta.data_files import PIECE_BYTES
-from spark_jobs.sinks.delta.key_bounds import KeyBounds, bounds_of
 from spark_jobs.sinks.delta.sink_errors import DamagedFileError
+from spark_jobs.sinks.key_bounds import KeyBounds
+from spark_jobs.sinks.row_group_files import PIECE_BYTES
 
 Guard = Callable[[], AbstractContextManager[None]]
 
@@ -174,17 +174,30 @@ def completed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return normal(rows.select(schema.names), schema)
 
 
-def each_known(rows: pa.Table, keys: pa.Table) -> BoolArray:
-    """Return of each row whether its key columns each have a value that some key has there."""
-    known: pa.ChunkedArray | None = None
-    for name in keys.column_names:
-        same = pc.is_in(rows.column(name), keys.column(name).combine_chunks())
-        known = same if known is None else pc.and_(known, same)
-    assert known is not None  # keys have columns
-    mask: BoolArray = known.to_numpy()
-    return mask
-
-
 def normal(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Cast away the reader's own flavours (views, large types, dictionaries)."""
     return rows.cast(schema) if rows.schema != schema else rows
+
+
+def bounds_of(files: pa.Table, names: list[str]) -> list[dict[str, tuple[Any, Any]]]:
+    """Return the bounds of columns in each file, as a table's log states them; columns without are left out.
+
+    :param files: ``get_add_actions`` of delta-rs.
+    """
+    stated: dict[str, tuple[list[Any], list[Any]]] = {}
+    for name in names:
+        low, high = (_child(files, side, name) for side in ("min", "max"))
+        if low is not None and high is not None:
+            stated[name] = (low, high)
+    return [{name: (low[row], high[row]) for name, (low, high) in stated.items()} for row in range(files.num_rows)]
+
+
+def _child(files: pa.Table, side: str, name: str) -> list[Any] | None:
+    if side not in files.column_names:
+        return None
+    column = files.column(side)
+    index = column.type.get_field_index(name)
+    if index < 0:
+        return None
+    values: list[Any] = pc.struct_field(column, [index]).to_pylist()
+    return values

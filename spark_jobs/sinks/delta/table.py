@@ -21,6 +21,7 @@ from deltalake import (
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
+from airflow_provider_cdc.core.apply.row_sets import each_known
 from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import may_be_caught
 from airflow_provider_cdc.core.json_documents import json_bytes
@@ -40,7 +41,6 @@ from spark_jobs.sinks.delta.stored_files import (
     added_file,
     all_files,
     chosen_rows,
-    each_known,
     files_with,
     holding,
     normal,
@@ -95,6 +95,10 @@ class DeltaLocation:
     def exists(self) -> bool:
         """Return whether there is a Delta table."""
         return self._table is not None
+
+    def holds_files(self) -> bool:
+        """Return whether anything lies there."""
+        return self._storage.holds_files("")
 
     @property
     def version(self) -> int | None:
@@ -338,10 +342,6 @@ class DeltaLocation:
         with suppress(UnavailableError, SinkError), self.writing():
             self.newest_version()
             self.table.create_checkpoint()
-
-    def files(self, first: str | None) -> list[StoredFile]:
-        """Return the table's files, in the order of a column where its bounds are stated."""
-        return all_files(self.actions, first)
 
     def written_as_one(self, stored: Sequence[StoredFile], file_bytes: int) -> list[AddAction]:
         """Write the rows of files as one, or more where they are larger than a size; for :meth:`replace_files`."""

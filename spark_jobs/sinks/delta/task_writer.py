@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 from deltalake.transaction import RemoveAction
 
+from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.contract import Action, WrittenRows
 from spark_jobs.sinks.delta import by_delta_rs
@@ -40,17 +39,17 @@ class TaskWriter:
         """Return that each merge is this writer's."""
         return False
 
-    def takes_parts(self, target: DeltaLocation, schema: pa.Schema) -> bool:
+    def takes_parts(self, target: DeltaLocation, columns: TargetSchema) -> bool:
         """Return whether the files of several tasks can be added."""
         return not target.exists or target.takes_files
 
-    def row_files(self, target: DeltaLocation, schema: pa.Schema, key: Sequence[str]) -> TableFiles | None:
+    def row_files(self, target: DeltaLocation, columns: TargetSchema) -> TableFiles | None:
         """Return what writes into the table's folder, None where delta-rs has to write."""
-        return TableFiles(target, schema) if self.takes_parts(target, schema) else None
+        return TableFiles(target, columns.columns) if self.takes_parts(target, columns) else None
 
-    def adds_columns(self, target: DeltaLocation, schema: pa.Schema, *, merges: bool) -> bool:
-        """Return whether a commit can have files and columns."""
-        return target.takes_files and target.creates_itself
+    def evolves(self, target: DeltaLocation, old: TargetSchema, new: TargetSchema, *, merges: bool) -> bool:
+        """Return whether there are only further columns behind the old ones, and a commit can have both."""
+        return new.begins_with(old) and target.takes_files and target.creates_itself
 
     def subtracts(self, target: DeltaLocation) -> bool:
         """Return whether the table's files can be exchanged one by one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,9 @@ import pytest
 from airflow_provider_cdc.core.config import (
     CdcPipeline,
     DeltaSink,
+    IcebergSink,
     KafkaSource,
+    Lake,
     RunPolicy,
     SparkSettings,
     TableRule,
@@ -149,7 +152,7 @@ def test_every_problem_is_reported_at_once_with_its_key() -> None:
     [
         (
             {"polcy": {}},
-            "polcy: unknown key; did you mean 'policy'? known: ledger, name, policy, sink, source, spark, tables",
+            "polcy: unknown key; did you mean 'policy'? known: lake, ledger, name, policy, sink, source, spark, tables",
         ),
         ({"source": {"topics": [], "format": "x"}}, "source.topics: is empty"),
         ({"source": {"topics": ["a", "a"], "format": "x"}}, "source.topics: named twice: a"),
@@ -204,7 +207,7 @@ def test_yaml_cannot_make_objects() -> None:
 
 
 def test_sections_of_another_type_are_refused_in_python_too() -> None:
-    with pytest.raises(ConfigurationError, match=r"sink: expected a DeltaSink, got text"):
+    with pytest.raises(ConfigurationError, match=r"sink: expected a DeltaSink or IcebergSink, got text"):
         CdcPipeline(name="a", source=KafkaSource("t", "f"), sink="/data")  # type: ignore[arg-type]
 
 
@@ -379,3 +382,72 @@ def test_what_was_given_may_change_afterwards_without_changing_the_pipeline() ->
     conf["b"] = "2"
     topics.append("u")
     assert settings.conf == {"a": "1"} and source.topics == ["t"]
+
+
+# ---- catalogs, and a lake of its own
+
+
+def of_sink(sink: dict[str, Any], **sections: Any) -> CdcPipeline:
+    source = {"topics": "t", "format": "debezium-json"}
+    return CdcPipeline.from_dict({"name": "p", "source": source, "sink": sink, **sections})
+
+
+def test_a_lake_is_with_the_tables_unless_it_is_stated() -> None:
+    store = {"storage_connection": "s", "storage_options": {"x": "1"}}
+    assert of_sink({"root": "s3a://b//lake/", **store}).lake == Lake("s3://b/lake", "s", {"x": "1"})
+    apart = of_sink({"root": "/data"}, lake={"root": "s3://b/log", "storage_connection": "l"})
+    assert (apart.lake.root, apart.lake.storage_connection, apart.sink.root) == ("s3://b/log", "l", "/data")
+    assert CdcPipeline.from_yaml(apart.to_yaml()) == apart
+
+
+@pytest.mark.parametrize(
+    ("lake", "problem"),
+    [
+        ({"root": "log"}, "lake.root: 'log' is neither an absolute path"),
+        ({"root": "/log", "storage_options": {"AWS_SECRET_ACCESS_KEY": "s3cret"}}, "looks like a secret"),
+        ({"storage_connection": "l"}, "lake.root: is empty"),
+        ({"rot": "/log"}, "did you mean 'root'"),
+    ],
+)
+def test_a_lake_that_cannot_be_is_refused(lake: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(problem)) as refused:
+        of_sink({"root": "/data"}, lake=lake)
+    assert "s3cret" not in str(refused.value)
+
+
+def test_a_catalog_without_a_connection_is_a_file_in_the_warehouse() -> None:
+    pipeline = of_sink({"type": "iceberg", "warehouse": "/data/lake/"})
+    assert isinstance(pipeline.sink, IcebergSink)
+    assert (pipeline.sink.root, pipeline.lake.root) == ("/data/lake", "/data/lake")
+    assert pipeline.sink.options() == {
+        "iceberg.type": "sql",
+        "iceberg.uri": "sqlite:////data/lake/catalog.db",
+        "iceberg.warehouse": "file:///data/lake",
+        "namespace": "",
+        "writes": "merge-on-read",
+    }
+    assert CdcPipeline.from_yaml(pipeline.to_yaml()) == pipeline
+
+
+def test_a_catalog_of_ones_own_has_no_place_for_the_change_log() -> None:
+    sink = {"type": "iceberg", "connection": "lakehouse", "namespace": "raw"}
+    with pytest.raises(ConfigurationError, match=r"lake.root: is missing"):
+        of_sink(sink)
+    pipeline = of_sink(sink, lake={"root": "s3://b/log"})
+    assert (pipeline.sink.root, pipeline.lake.root) == ("iceberg://lakehouse", "s3://b/log")
+
+
+@pytest.mark.parametrize(
+    ("sink", "problem"),
+    [
+        ({"type": "iceberg", "root": "/data"}, "sink.root: unknown key"),
+        ({"type": "iceberg"}, "sink.warehouse: is empty"),
+        ({"type": "iceberg", "warehouse": "s3://b/lake"}, "sink.connection: is missing"),
+        ({"type": "iceberg", "warehouse": "/d", "writes": "mor"}, "known: merge-on-read, copy-on-write"),
+        ({"type": "icebreg", "root": "/d"}, "sink.type: 'icebreg' is not known; known: delta, iceberg"),
+        ({"type": "delta", "warehouse": "/d"}, "sink.warehouse: unknown key"),
+    ],
+)
+def test_a_catalog_that_cannot_be_is_refused(sink: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(problem)):
+        of_sink(sink)

@@ -18,13 +18,15 @@ from deltalake.transaction import AddAction
 
 from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks import row_group_files
 from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
-from spark_jobs.sinks.delta import by_delta_rs, data_files, key_merge
-from spark_jobs.sinks.delta.key_bounds import KeyBounds
+from spark_jobs.sinks.delta import by_delta_rs, key_merge
 from spark_jobs.sinks.delta.stored_files import files_with
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
+from spark_jobs.sinks.key_bounds import KeyBounds
+from tests.sinks.actions import columns_of
 
 _DAWN = datetime(1900, 1, 1)
 
@@ -171,7 +173,7 @@ def test_only_files_that_may_hold_the_keys_are_opened(tmp_path: Path, monkeypatc
 
 
 def test_files_stay_within_their_ranges_of_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_files, "_FULL_BYTES", 1)
+    monkeypatch.setattr(row_group_files, "_FULL_BYTES", 1)
     location = str(tmp_path)
     _filled(location)
     _merge(location, _rows(0, 12, 25, 39, 40, 41), 3)
@@ -230,6 +232,10 @@ def test_rows_of_keys_are_read_from_files_that_may_hold_them(tmp_path: Path, mon
     assert sorted(answer.column("id").to_pylist()) == [12, 35] and len(opened) == 2
 
 
+def _evolves(target: DeltaLocation, schema: pa.Schema, *, merges: bool) -> bool:
+    return TaskWriter().evolves(target, columns_of(target.schema), columns_of(schema), merges=merges)
+
+
 def _bytes_of_files(location: str) -> dict[str, int]:
     return {file.name: file.stat().st_size for file in Path(location).glob("*.parquet")}
 
@@ -241,7 +247,7 @@ def test_columns_are_added_in_the_commit_of_their_first_rows(tmp_path: Path, ver
     before = _bytes_of_files(location)
     more = _rows(35, 99).append_column("n", pa.array(["x", None]))
     target = DeltaLocation(location, {})
-    assert TaskWriter().adds_columns(target, more.schema, merges=verb == "merge")
+    assert _evolves(target, more.schema, merges=verb == "merge")
     deletes = pa.table({"id": pa.array([3], pa.int64())})
     TaskWriter().commit(target, Action(verb, commit(9), more, deletes, ["id"]))
     target = DeltaLocation(location, {})
@@ -277,7 +283,7 @@ def test_a_column_that_needs_a_feature_of_the_table_comes_with_it_in_one_commit(
     _filled(location, files=1)
     more = _rows(3, 99).append_column("at", pa.array([at, None], pa.timestamp("us")))
     target = DeltaLocation(location, {})
-    assert TaskWriter().adds_columns(target, more.schema, merges=verb == "merge")
+    assert _evolves(target, more.schema, merges=verb == "merge")
     assert TaskWriter().commit(target, Action(verb, commit(9), more, _rows().select([0]), ["id"])) == 1
     target = DeltaLocation(location, {})
     assert (target.version, target.applied("a"), target.table.protocol().writer_features) == (
@@ -298,7 +304,7 @@ def test_several_columns_are_added_in_their_order(tmp_path: Path) -> None:
     target = DeltaLocation(location, {})
     target.table.alter.set_table_properties({"delta.checkpointInterval": "7"})
     description = target.table.metadata()
-    assert TaskWriter().adds_columns(target, none.schema, merges=True)
+    assert _evolves(target, none.schema, merges=True)
     TaskWriter().commit(target, Action("append", commit(9), none))
     target = DeltaLocation(location, {})
     assert target.rows().schema.names == ["id", "v", "n", "d", "c"]
@@ -330,7 +336,7 @@ def test_columns_of_a_store_that_creates_no_files_are_written_with_the_whole_tab
     monkeypatch.setattr(Storage, "creates_files", False)
     more = _rows(3).append_column("at", pa.array([datetime(2026, 1, 2)], pa.timestamp("us")))
     target = DeltaLocation(location, {})
-    assert not TaskWriter().adds_columns(target, more.schema, merges=True)
+    assert not _evolves(target, more.schema, merges=True)
     TaskWriter().commit(target, Action("overwrite", commit(9), more))
     target = DeltaLocation(location, {})
     assert target.rows().equals(more) and target.applied("a") == 9 and target.foreign_commit(0) is None

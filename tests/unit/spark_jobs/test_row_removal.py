@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from spark_jobs.sinks import row_group_files
 from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
-from spark_jobs.sinks.delta import data_files, stored_files
+from spark_jobs.sinks.delta import stored_files
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 
@@ -90,7 +91,7 @@ def test_removals_without_an_equal_row_are_reported_and_change_no_file(tmp_path:
 
 
 def test_a_removal_stays_in_the_range_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_files, "_FULL_BYTES", 1)
+    monkeypatch.setattr(row_group_files, "_FULL_BYTES", 1)
     location = str(tmp_path)
     commit(location, 1, "create", table(*((n, "x", 0.5, "p", 1) for n in range(10))))
     commit(location, 2, "append", table(*((n, "x", 0.5, "p", 1) for n in range(10, 20))))

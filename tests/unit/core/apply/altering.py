@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
+from airflow_provider_cdc.core.apply.schema_mapping import Mapper
+from airflow_provider_cdc.core.apply.target_schema import target_schema
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
 from tests.unit.core.apply.changes import timeline_of
@@ -29,7 +30,7 @@ def mapper(timeline: TableTimeline, lossy: Counter[str] | None = None) -> Mapper
 
 def stored(timeline: TableTimeline, version: int, rows: list[Row]) -> pa.Table:
     """Return rows as they are stored under one schema version."""
-    return pa.Table.from_pylist(rows, arrow_schema(timeline.versions[version].schema, TypeOptions()))
+    return pa.Table.from_pylist(rows, target_schema(timeline.versions[version].schema, TypeOptions()).columns)
 
 
 def carried(timeline: TableTimeline, *rows: Row, version: int = 0) -> list[Row]:

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
-from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
+from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps
+from airflow_provider_cdc.core.apply.target_schema import target_schema
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
@@ -47,7 +48,7 @@ def content(
     timeline = TableTimeline.from_document(timeline.document())  # as it travels to the task
     options = options or TypeOptions()
     base = timeline.versions[at].schema
-    table = pa.Table.from_pylist(stored, arrow_schema(base, options))
+    table = pa.Table.from_pylist(stored, target_schema(base, options).columns)
     wire = open_format("canal-protobuf")
     plan = resolve(
         ordered(table_of(changes)), timeline, base, wire, options, read=lambda _: table, base_position=position

@@ -12,8 +12,9 @@ import pytest
 
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
-from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
+from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, remaining_pieces
+from airflow_provider_cdc.core.apply.target_schema import target_schema
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.timeline.barriers import barriers
@@ -69,7 +70,7 @@ def content(
     """
     base = timeline.versions[at].schema
     rows = [{"id": number, "v": value} for number, value in enumerate(stored)]
-    table = pa.Table.from_pylist(rows, arrow_schema(base, TypeOptions()))
+    table = pa.Table.from_pylist(rows, target_schema(base, TypeOptions()).columns)
     wire = open_format("canal-protobuf")
     plan: MergePlan = resolve(
         ordered(table_of(changes)), timeline, base, wire, TypeOptions(), base_position=position, read=lambda _: table

@@ -16,7 +16,7 @@ from airflow_provider_cdc.core.apply.merge_plan import MergePlan
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.apply.row_sets import without_keys
-from airflow_provider_cdc.core.apply.schema_mapping import arrow_schema
+from airflow_provider_cdc.core.apply.target_schema import target_schema
 from airflow_provider_cdc.core.apply.update_chains import Chains, KeyEvents
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.values.types import TypeOptions
@@ -44,7 +44,7 @@ class Lake:
         """Resolve changes and carry out the plan."""
         timeline = timeline_of(self.create, *self.alters)
         schema = timeline.versions[-1].schema
-        plain = arrow_schema(schema, TypeOptions())
+        plain = target_schema(schema, TypeOptions()).columns
         stored = pa.Table.from_pylist(self.rows, plain)
 
         def read(keys: pa.Table | None) -> pa.Table:
@@ -284,7 +284,7 @@ def test_a_barrier_settles_what_came_before_it() -> None:
     timeline = timeline_of("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(9), b INT)", "ALTER TABLE t MODIFY a INT")
     base = timeline.versions[0].schema
     stored = pa.Table.from_pylist(
-        [{"id": 1, "a": "7", "b": 1}, {"id": 2, "a": "8", "b": 2}], arrow_schema(base, TypeOptions())
+        [{"id": 1, "a": "7", "b": 1}, {"id": 2, "a": "8", "b": 2}], target_schema(base, TypeOptions()).columns
     )
     rows = [
         change(10, "update", {"id": 1}, {"b": 3}),
@@ -321,7 +321,7 @@ def test_a_barrier_in_the_batch_that_creates_the_table_settles_what_came_before_
 def test_a_barrier_after_a_truncate_settles_what_came_between() -> None:
     timeline = timeline_of("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(9), b INT)", "ALTER TABLE t MODIFY a INT")
     base = timeline.versions[0].schema
-    stored = pa.Table.from_pylist([{"id": 1, "a": "6", "b": 1}], arrow_schema(base, TypeOptions()))
+    stored = pa.Table.from_pylist([{"id": 1, "a": "6", "b": 1}], target_schema(base, TypeOptions()).columns)
     rows = [
         change(10, "truncate"),
         change(20, "insert", None, {"id": 1, "a": "7", "b": 3}),

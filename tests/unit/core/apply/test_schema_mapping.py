@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.apply.schema_mapping import arrow_schema
+from airflow_provider_cdc.core.apply.target_schema import target_schema
 from airflow_provider_cdc.core.values.types import TypeOptions
 from tests.unit.core.apply.altering import altered, carried, mapper, stored
 
@@ -93,5 +93,5 @@ def test_rows_that_lie_under_the_wanted_schema_are_not_touched() -> None:
 
 def test_every_column_of_the_target_may_be_null() -> None:
     """The source may relax NOT NULL at any time, and the target then needs no change."""
-    schema = arrow_schema(altered("n INT NOT NULL").versions[0].schema, TypeOptions())
+    schema = target_schema(altered("n INT NOT NULL").versions[0].schema, TypeOptions()).columns
     assert all(field.nullable for field in schema)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.arrays import IntArray
 
@@ -162,27 +161,3 @@ def _after_all_with(text: str) -> str | None:
             return text[:-1] + chr(last + 1)
         text = text[:-1]
     return None
-
-
-def bounds_of(files: pa.Table, names: list[str]) -> list[dict[str, tuple[Any, Any]]]:
-    """Return the bounds of columns in each file, as a table's log states them; columns without are left out.
-
-    :param files: ``get_add_actions`` of delta-rs.
-    """
-    stated: dict[str, tuple[list[Any], list[Any]]] = {}
-    for name in names:
-        low, high = (_child(files, side, name) for side in ("min", "max"))
-        if low is not None and high is not None:
-            stated[name] = (low, high)
-    return [{name: (low[row], high[row]) for name, (low, high) in stated.items()} for row in range(files.num_rows)]
-
-
-def _child(files: pa.Table, side: str, name: str) -> list[Any] | None:
-    if side not in files.column_names:
-        return None
-    column = files.column(side)
-    index = column.type.get_field_index(name)
-    if index < 0:
-        return None
-    values: list[Any] = pc.struct_field(column, [index]).to_pylist()
-    return values

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Define the columns of a stored table: each has an id that it keeps when its name, type or place changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSchema:
+    """The columns of a stored table.
+
+    :param ids: of the columns, in their order.
+    :param columns: their names and types.
+    :param key: ids of the key's columns; empty for a table without key.
+    """
+
+    ids: tuple[int, ...]
+    columns: pa.Schema
+    key: tuple[int, ...] = ()
+
+    def has_same_columns(self, other: TargetSchema) -> bool:
+        """Return whether two have the same columns, under the same names and types."""
+        return self.ids == other.ids and bool(self.columns == other.columns)
+
+    def begins_with(self, other: TargetSchema) -> bool:
+        """Return whether this one has at most further columns behind those of another one."""
+        count = len(other.ids)
+        return self.ids[:count] == other.ids and list(self.columns)[:count] == list(other.columns)
+
+    @property
+    def key_names(self) -> list[str]:
+        """Return the names of the key's columns."""
+        names = dict(zip(self.ids, self.columns.names, strict=True))
+        return [names[column_id] for column_id in self.key]
+
+    def types(self) -> dict[int, pa.DataType]:
+        """Return the type of each column by its id."""
+        return dict(zip(self.ids, self.columns.types, strict=True))
+
+
+def target_schema(schema: TableSchema, options: TypeOptions) -> TargetSchema:
+    """Return the columns of the stored table that equals a table of the source.
+
+    Every column but the key's may be NULL, as a source may relax NOT NULL any time.
+    """
+    columns = pa.schema([pa.field(column.name, arrow_type(column.type, options)) for column in schema.columns])
+    return TargetSchema(tuple(column.id for column in schema.columns), columns, schema.key)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Describe the lake: the folder of the change log and of all documents of a pipeline."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_cdc.core.config.checks import Checks, names_secret
+from airflow_provider_cdc.core.lake.roots import canonical_root
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+SCHEMES = ("file", "s3", "s3a")
+
+
+@dataclass(frozen=True)
+class Lake:
+    """The folder of a pipeline's change log and documents, in ``root/_cdc/<pipeline>``.
+
+    :param root: absolute local path, or ``file://``, ``s3://``, ``s3a://``; kept in its canonical spelling. Empty for
+        the root of the tables.
+    :param storage_connection: Airflow connection of type ``aws`` with the object store's address and secrets.
+    :param storage_options: further options of the store; no secrets.
+    """
+
+    root: str = ""
+    storage_connection: str | None = None
+    storage_options: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.root == "" and self.storage_connection is None and self.storage_options == {}:
+            return
+        checks = Checks("lake")
+        check_store(checks, self.root, self.storage_connection, self.storage_options)
+        checks.raise_any()
+        object.__setattr__(self, "root", canonical_root(self.root))
+        object.__setattr__(self, "storage_options", {key: str(value) for key, value in self.storage_options.items()})
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {
+            "root": self.root,
+            "storage_connection": self.storage_connection,
+            "storage_options": dict(self.storage_options),
+        }
+
+
+def check_store(checks: Checks, root: object, connection: object, options: object, *, root_key: str = "root") -> None:
+    """Check where files lie: a root, the connection of its store and further options of it.
+
+    :param checks: of the section, takes the problems.
+    """
+    home = f"the connection named by {checks.section}.storage_connection"
+    if checks.text(root_key, root):
+        _check_root(checks, root_key, str(root), home)
+    checks.connection("storage_connection", connection, optional=True)
+    checks.options("storage_options", options, home=home)
+
+
+def _check_root(checks: Checks, key: str, root: str, home: str) -> None:
+    if names_secret(key, root):
+        checks.problem(key, f"carries a secret; it belongs in {home}")
+        return
+    parts = _URL.fullmatch(root)
+    if parts is None:
+        # The worker and Spark have different working directories: a relative path would name two folders.
+        if not root.startswith("/"):
+            checks.problem(key, f"{root!r} is neither an absolute path nor an address such as s3://bucket/lake")
+    elif parts[1].lower() not in SCHEMES:
+        known = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+        checks.problem(key, f"{parts[1]!r} is not a known scheme; known: a local path, {known}")
+    elif not parts[2].strip("/") or (parts[1].lower() != "file" and parts[2].startswith("/")):
+        checks.problem(key, f"{root!r} names no folder or bucket")

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Open a catalog, and say what its errors mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    NoSuchTableError,
+    RESTError,
+    ServerError,
+    ServiceUnavailableError,
+    TableAlreadyExistsError,
+    UnauthorizedError,
+)
+from sqlalchemy.exc import DBAPIError
+
+from airflow_provider_cdc.core.config.iceberg_options import PREFIX, catalog_properties
+from airflow_provider_cdc.core.errors import CdcError, SinkError, UnavailableError
+from airflow_provider_cdc.core.faults import may_be_caught
+
+UNKNOWN = (CommitFailedException, CommitStateUnknownException, RESTError, DBAPIError, OSError)
+"""Errors after which a commit may have gone through: an answer may be lost, and a repeat end with a conflict."""
+
+Existing = TableAlreadyExistsError
+Missing = NoSuchTableError
+
+
+def open_catalog(options: Mapping[str, str]) -> Catalog:
+    """Return the catalog; a process keeps it, with its connections.
+
+    :raises UnavailableError: it does not answer.
+    :raises SinkError: it refuses.
+    """
+    with reaching({"catalog": options.get(f"{PREFIX}uri", "").rpartition("@")[2]}):
+        return _opened(tuple(sorted(catalog_properties(options).items())))
+
+
+@lru_cache(maxsize=4)
+def _opened(properties: tuple[tuple[str, str], ...]) -> Catalog:
+    return load_catalog(**dict(properties))
+
+
+@contextmanager
+def reaching(where: dict[str, Any]) -> Iterator[None]:
+    """Turn what the catalog or the store raises in the block into errors that say whether to try again.
+
+    :raises UnavailableError: it may answer later.
+    :raises SinkError: it refuses.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if not may_be_caught(error) or isinstance(error, (CdcError, MemoryError)):
+            raise
+        raise as_sink_error(error, where) from error
+
+
+def as_sink_error(error: BaseException, where: dict[str, Any]) -> CdcError:
+    """Return what an error of pyiceberg, the catalog or the store means."""
+    text = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"
+    if isinstance(error, FileNotFoundError):
+        hint = "restore the file and run again, or rebuild the table"
+        return SinkError("sink.file_missing", f"a file of the table is missing: {text}", where=where, hint=hint)
+    passing = (ServerError, ServiceUnavailableError, DBAPIError, OSError)
+    if isinstance(error, passing):
+        return UnavailableError(
+            "sink.unavailable",
+            f"the catalog or its store failed: {text}",
+            where=where,
+            hint="run again when it answers",
+        )
+    if isinstance(error, UnauthorizedError):
+        hint = "correct the connection named by sink.connection"
+        return SinkError("sink.refused", f"the catalog refuses the login: {text}", where=where, hint=hint)
+    hint = "see the catalog's log; the table stays as it was"
+    return SinkError("sink.refused", f"the table cannot be read or written: {text}", where=where, hint=hint)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write data files and files of position deletes, with the bounds by which readers leave them out."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyiceberg.conversions import to_bytes
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.typedef import Record
+
+from airflow_provider_cdc.core.arrays import IntArray
+from spark_jobs.sinks.iceberg.columns import Fields, iceberg_type
+from spark_jobs.sinks.iceberg.live_files import PATH, POSITION
+from spark_jobs.sinks.row_group_files import RowGroupFiles
+
+_CODEC = "zstd"
+_LENGTH = 16  # characters of a text in its bounds: Iceberg's default
+_POSITIONS = pa.schema(
+    [
+        pa.field("file_path", pa.string(), False, {"PARQUET:field_id": str(PATH)}),
+        pa.field("pos", pa.int64(), False, {"PARQUET:field_id": str(POSITION)}),
+    ]
+)
+
+
+class _Bounds:
+    """Counts and bounds of one file, by the ids of its fields."""
+
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields
+        self.rows = 0
+        self._nulls = dict.fromkeys(fields.fields, 0)
+        self._known: dict[int, tuple[Any, Any]] = {}
+        self._unbounded: set[int] = set()
+
+    def note(self, rows: pa.Table) -> None:
+        """Add rows of the file."""
+        self.rows += rows.num_rows
+        for field, values in zip(self._fields.fields, rows.columns, strict=True):
+            self._nulls[field] += values.null_count
+            if field not in self._unbounded and values.null_count < len(values) and _is_bounded(values.type):
+                self._widen(field, values)
+
+    def _widen(self, field: int, values: pa.ChunkedArray) -> None:
+        kind = values.type
+        if pa.types.is_timestamp(kind):
+            values = values.cast(pa.int64())
+        elif pa.types.is_date32(kind):
+            values = values.cast(pa.int32())
+        extremes = pc.min_max(values).as_py()
+        low, high = extremes["min"], extremes["max"]
+        if pa.types.is_string(kind):
+            low, high = low[:_LENGTH], _cut_above(high)
+        if high is None:  # no text of that length is above it
+            self._unbounded.add(field)
+            self._known.pop(field, None)
+            return
+        known_low, known_high = self._known.get(field, (low, high))
+        self._known[field] = (min(low, known_low), max(high, known_high))
+
+    def document(self) -> dict[str, Any]:
+        """Return what a data file states of its columns."""
+        kinds = dict(zip(self._fields.fields, self._fields.columns.types, strict=True))
+        plain = [field for field, kind in kinds.items() if not pa.types.is_list(kind)]
+
+        def stated(side: int) -> dict[int, bytes]:
+            return {field: to_bytes(iceberg_type(kinds[field]), bounds[side]) for field, bounds in self._known.items()}
+
+        return {
+            "record_count": self.rows,
+            "value_counts": dict.fromkeys(plain, self.rows),
+            "null_value_counts": {field: self._nulls[field] for field in plain},
+            "lower_bounds": stated(0),
+            "upper_bounds": stated(1),
+        }
+
+
+def _is_bounded(kind: pa.DataType) -> bool:
+    """Return whether a file states bounds of a type: doubles have NaN, and of bytes no reader of ours asks."""
+    types = pa.types
+    numbers = types.is_integer(kind) or types.is_decimal128(kind) or types.is_boolean(kind)
+    return bool(numbers or types.is_string(kind) or types.is_date32(kind) or types.is_timestamp(kind))
+
+
+def _cut_above(text: str) -> str | None:
+    """Return a short text that is not below another, None where there is none."""
+    if len(text) <= _LENGTH:
+        return text
+    text = text[:_LENGTH]
+    while text:
+        following = ord(text[-1]) + 1
+        if following == 0xD800:  # the halves of surrogate pairs are no characters
+            following = 0xE000
+        if following <= 0x10FFFF:
+            return text[:-1] + chr(following)
+        text = text[:-1]
+    return None
+
+
+class NewFiles(RowGroupFiles[DataFile, _Bounds]):
+    """Writes rows into new data files of a table.
+
+    :param folder: of the table.
+    :param fields: of the rows.
+    """
+
+    def __init__(self, io: FileIO, folder: str, fields: Fields, file_bytes: int | None = None) -> None:
+        self._io, self._folder, self._fields = io, folder, fields
+        self.schema = fields.columns
+        super().__init__(schema_to_pyarrow(fields.schema()), _CODEC, file_bytes)
+
+    def _open(self, number: int) -> tuple[str, pa.NativeFile]:
+        name = f"{self._folder}/data/{number:05d}-{uuid.uuid4()}.parquet"
+        return name, self._io.new_output(name).create()
+
+    def _remove(self, name: str) -> None:
+        self._io.delete(name)
+
+    def _statistics_of_file(self) -> _Bounds:
+        return _Bounds(self._fields)
+
+    def _as_stored(self, rows: pa.Table) -> pa.Table:
+        return rows.cast(self._stored)
+
+    def _describe(self, name: str, size: int, statistics: _Bounds) -> DataFile:
+        return _file(DataFileContent.DATA, name, size, **statistics.document())
+
+
+def write_deletes(io: FileIO, folder: str, path: str, positions: IntArray) -> DataFile:
+    """Write a file that deletes rows of one data file by their positions.
+
+    :param folder: of the table.
+    :param path: of the data file.
+    """
+    positions = np.sort(positions)
+    rows = pa.table({"file_path": pa.repeat(path, len(positions)), "pos": pa.array(positions)}, schema=_POSITIONS)
+    name = f"{folder}/data/{uuid.uuid4()}-deletes.parquet"
+    with io.new_output(name).create() as stream:
+        pq.write_table(rows, stream, compression=_CODEC, store_schema=False)
+        size = stream.tell()
+    bounds = {PATH: path.encode()}
+    counts = {"record_count": len(positions), "lower_bounds": bounds, "upper_bounds": bounds}
+    return _file(DataFileContent.POSITION_DELETES, name, size, **counts)
+
+
+def _file(content: DataFileContent, path: str, size: int, **stated: Any) -> DataFile:
+    file = DataFile.from_args(
+        content=content,
+        file_path=path,
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        file_size_in_bytes=size,
+        **{
+            "column_sizes": None,
+            "value_counts": None,
+            "null_value_counts": None,
+            "nan_value_counts": None,
+            "key_metadata": None,
+            "split_offsets": None,
+            "equality_ids": None,
+            "sort_order_id": None,
+            **stated,
+        },
+    )
+    file.spec_id = 0
+    return file

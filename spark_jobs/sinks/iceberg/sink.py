@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iceberg tables of a catalog, written by tasks through pyiceberg."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import cast
+
+from airflow_provider_cdc.core.config.iceberg_options import identifier_of
+from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
+from airflow_provider_cdc.core.errors import CdcError
+from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.contract import WriterRule, WrittenRows
+from spark_jobs.sinks.iceberg.catalogs import open_catalog, reaching
+from spark_jobs.sinks.iceberg.maintenance import maintain
+from spark_jobs.sinks.iceberg.preview_writer import PreviewWriter
+from spark_jobs.sinks.iceberg.table import IcebergTable
+from spark_jobs.sinks.iceberg.task_writer import TaskWriter, Writes
+
+
+def open_sink(options: Mapping[str, str]) -> IcebergSink:
+    """Return the sink (``contract.Sink``).
+
+    :param options: ``iceberg.*``: properties of pyiceberg's catalog; ``namespace``: of all tables; ``writes``:
+        ``merge-on-read`` or ``copy-on-write``; and options of the object store in delta-rs' names.
+    """
+    return IcebergSink(dict(options))
+
+
+class IcebergSink:
+    """Tables of one catalog."""
+
+    spark = None
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._options = options
+        self._writes = cast(Writes, options.get("writes", "merge-on-read"))
+
+    def open(self, location: str, version: int | None = None) -> IcebergTable:
+        """Open the table of a location: ``<root>/<database>/<table>``."""
+        folder = f"file://{location}" if location.startswith("/") else location
+        return IcebergTable(
+            open_catalog(self._options),
+            identifier_of(location, self._options),
+            location,
+            "" if folder.startswith("iceberg://") else folder,
+            version,
+        )
+
+    def writer(self, rule: WriterRule, storage: Storage, folder: str) -> TaskWriter:
+        """Return the writer of a table."""
+        return TaskWriter(self._writes)
+
+    def task_writer(self) -> TaskWriter:
+        """Return the writer that commits in this process."""
+        return TaskWriter(self._writes)
+
+    def preview(self, rule: WriterRule) -> PreviewWriter:
+        """Return the writer of a preview."""
+        return PreviewWriter(self._writes)
+
+    def discard(self, location: str, rows: Sequence[WrittenRows]) -> None:
+        """Remove files that no commit names; where the store fails they stay."""
+        target = self.open(location)
+        io = target.table.io if target.exists else open_catalog(self._options)._load_file_io()
+        with suppress(CdcError), reaching(target.where):
+            for file in (file for some in rows for file in some.added):
+                io.delete(file.file_path)
+
+    def maintain(
+        self, target: IcebergTable, report: TableMaintenance, maintenance: Maintenance, first: str | None
+    ) -> None:
+        """Do to a table what is due."""
+        maintain(target, report, maintenance, first)

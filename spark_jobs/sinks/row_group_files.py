@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write rows into new parquet files, a row group at a time, however they come."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Generic, Protocol, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+PIECE_BYTES = 32 << 20  # of rows in memory: a row group
+_FILE_BYTES = 256 << 20  # of rows in memory: a file
+_FULL_BYTES = 64 << 20  # of rows in memory: smaller files of neighbouring keys are written as one
+_DICTIONARY_ROWS = 1_000  # of fewer rows a file without dictionaries is smaller, and takes a quarter less to write
+
+Added = TypeVar("Added")
+
+
+class Statistics(Protocol):
+    """Gathers what a table states of a file."""
+
+    def note(self, rows: pa.Table) -> None:
+        """Add rows of the file."""
+        ...
+
+
+Noted = TypeVar("Noted", bound=Statistics)
+
+
+class RowGroupFiles(ABC, Generic[Added, Noted]):
+    """Writes rows into new files of a table; no reader sees them before a commit names them.
+
+    :param stored: columns as the files have them.
+    :param compression: codec of parquet.
+    :param file_bytes: size of a file in the store that ends it, None where it is measured by its rows in memory.
+    """
+
+    def __init__(self, stored: pa.Schema, compression: str, file_bytes: int | None = None) -> None:
+        self._stored, self._compression, self._file_bytes = stored, compression, file_bytes
+        self._names: list[str] = []
+        self._file: pq.ParquetWriter | None = None
+        self._stream: pa.NativeFile | None = None
+        self._held: list[pa.Table] = []
+        self._held_bytes = 0
+        self._added: list[Added] = []
+        self._begin()
+
+    @abstractmethod
+    def _open(self, number: int) -> tuple[str, pa.NativeFile]:
+        """Open a new file; return its name."""
+
+    @abstractmethod
+    def _remove(self, name: str) -> None:
+        """Remove a file."""
+
+    @abstractmethod
+    def _statistics_of_file(self) -> Noted:
+        """Return what gathers the statistics of one file."""
+
+    @abstractmethod
+    def _describe(self, name: str, size: int, statistics: Noted) -> Added:
+        """Return what a commit has to say of a file."""
+
+    def _begin(self) -> None:
+        self._size = 0
+        self._statistics = self._statistics_of_file()
+
+    def add(self, rows: pa.Table) -> None:
+        """Take rows; pieces that are too small for a row group wait for others."""
+        self._held.append(rows)
+        self._held_bytes += rows.nbytes
+        if self._held_bytes >= PIECE_BYTES:
+            self._write()
+        if self._is_full():
+            self._end_file()
+
+    def _is_full(self) -> bool:
+        if self._file_bytes is None or self._stream is None:
+            return self._size >= _FILE_BYTES
+        return bool(self._stream.tell() >= self._file_bytes)
+
+    def end_full_file(self) -> None:
+        """End the file if it is large already: what follows lies elsewhere by its key."""
+        self._write()
+        if self._size >= _FULL_BYTES:
+            self._end_file()
+
+    def close(self) -> list[Added]:
+        """Write what is left; return what a commit has to say of the files."""
+        self._write(last=True)
+        self._end_file()
+        return self._added
+
+    def discard(self) -> None:
+        """Remove the files: nothing was committed."""
+        if self._file is not None and self._stream is not None:
+            self._file.close()
+            self._stream.close()
+        for name in self._names:
+            self._remove(name)
+
+    def _write(self, *, last: bool = False) -> None:
+        """Write what is held as a row group; it is the file's last one, or more may follow."""
+        held, size, self._held, self._held_bytes = self._held, self._held_bytes, [], 0
+        if not any(piece.num_rows for piece in held):
+            return
+        rows = held[0] if len(held) == 1 else pa.concat_tables(held)
+        if self._file is None:
+            name, self._stream = self._open(len(self._names))
+            self._names.append(name)
+            self._file = pq.ParquetWriter(
+                self._stream,
+                self._stored,
+                compression=self._compression,
+                use_dictionary=not last or rows.num_rows >= _DICTIONARY_ROWS,
+                store_schema=False,
+                write_page_checksum=True,
+            )
+        self._file.write_table(self._as_stored(rows), row_group_size=rows.num_rows)
+        self._size += size
+        self._statistics.note(rows)
+
+    def _as_stored(self, rows: pa.Table) -> pa.Table:
+        """Return rows as the files have them."""
+        return rows
+
+    def _end_file(self) -> None:
+        if self._file is None or self._stream is None:
+            return
+        self._file.close()
+        size = self._stream.tell()
+        self._stream.close()
+        self._file = self._stream = None
+        self._added.append(self._describe(self._names[-1], size, self._statistics))
+        self._begin()
