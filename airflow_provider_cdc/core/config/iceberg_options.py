@@ -18,6 +18,7 @@ _STORE = {
     "AWS_REGION": "s3.region",
     "AWS_DEFAULT_REGION": "s3.region",
 }
+_FLAT = ("sql", "glue")  # catalogs whose namespaces have one level
 _ESCAPED = re.compile(r"(?:~[0-9A-F]{2})+")
 
 
@@ -33,9 +34,11 @@ def identifier_of(location: str, options: Mapping[str, str]) -> tuple[str, ...]:
 
     :param location: ``<root>/<database>/<table>``, both escaped as parts of paths.
     """
-    namespace = (part for part in options.get("namespace", "").split(".") if part)
+    levels = [part for part in options.get("namespace", "").split(".") if part]
     database, table = (_ESCAPED.sub(_unescaped, part) for part in location.rsplit("/", 2)[-2:])
-    return *namespace, database, table
+    if options.get(f"{PREFIX}type") in _FLAT:
+        return "_".join([*levels, database]), table
+    return *levels, database, table
 
 
 def _unescaped(escaped: re.Match[str]) -> str:

@@ -63,7 +63,8 @@ class IcebergSink:
     :param warehouse: where files of new tables go, spelled as a root of Delta tables; empty where the catalog says it.
     :param connection: Airflow connection of type ``iceberg`` with the catalog's address and secrets; without one the
         catalog is the SQLite file ``catalog.db`` in the warehouse, a local folder then.
-    :param namespace: in front of all databases, levels separated by dots.
+    :param namespace: in front of all databases, levels separated by dots; a SQL catalog and Glue know one level, so
+        there it is ``<namespace>_<database>``.
     :param writes: whether a merge deletes rows by their positions (``merge-on-read``), or writes their files again.
     :param storage_connection: Airflow connection of type ``aws`` with the object store's address and secrets; not
         needed where the catalog hands out credentials.
