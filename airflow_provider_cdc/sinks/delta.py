@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
@@ -26,7 +26,8 @@ class _Stored:
     """One version of a Delta table."""
 
     def __init__(self, location: str, options: Mapping[str, str], version: int | None) -> None:
-        self._location, self._options = location, dict(options)
+        self._location = location
+        self._options = {name: value for name, value in options.items() if name != "writes"}
         try:
             self._table = DeltaTable(location, version=version, storage_options=self._options or None)
         except _ERRORS as error:
@@ -40,14 +41,31 @@ class _Stored:
 
     def count(self) -> int:
         """Return the number of rows, as the files state it."""
+        if self._has_deletes:
+            return int(pa.table(self._query("SELECT count(*) FROM t")).column(0)[0].as_py())
         return int(self._table.count())
+
+    @property
+    def _has_deletes(self) -> bool:
+        return "deletionVectors" in (self._table.protocol().reader_features or ())
+
+    def _query(self, query: str) -> pa.RecordBatchReader:
+        return QueryBuilder().register("t", self._table).execute(query).read_all()
 
     def rows(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all rows."""
-        return self._table.to_pyarrow_table(columns=None if columns is None else list(columns))
+        if not self._has_deletes:
+            return self._table.to_pyarrow_table(columns=None if columns is None else list(columns))
+        schema = pa.schema(self._table.schema().to_arrow())
+        rows = pa.table(self._query("SELECT * FROM t")).cast(schema)
+        return rows if columns is None else rows.select(list(columns))
 
     def dataset(self) -> ds.Dataset:
         """Return the table for reading in parts."""
+        if self._has_deletes:  # which delta-rs' dataset refuses (1.6.6)
+            import pyarrow.dataset as ds
+
+            return ds.dataset(self.rows())
         return self._table.to_pyarrow_dataset()
 
     def has_all_files(self) -> bool:
@@ -72,7 +90,8 @@ class _Reader:
 
     def is_table(self, location: str, options: Mapping[str, str]) -> bool:
         """Return whether there is a table at a location."""
-        return bool(DeltaTable.is_deltatable(location, dict(options)))
+        storage = {name: value for name, value in options.items() if name != "writes"}
+        return bool(DeltaTable.is_deltatable(location, storage))
 
 
 def reader() -> _Reader:

@@ -80,10 +80,13 @@ class RowGroupFiles(ABC, Generic[Added, Noted]):
             return self._size >= _FILE_BYTES
         return bool(self._stream.tell() >= self._file_bytes)
 
-    def end_full_file(self) -> None:
-        """End the file if it is large already: what follows lies elsewhere by its key."""
+    def end_file(self, *, small: bool = False) -> None:
+        """End the file if it is large already: what follows lies elsewhere by its key.
+
+        :param small: whether to end a small one, too.
+        """
         self._write()
-        if self._size >= _FULL_BYTES:
+        if small or self._size >= _FULL_BYTES:
             self._end_file()
 
     def close(self) -> list[Added]:

@@ -24,8 +24,9 @@ from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.lake.change_log import LogWriter
 from spark_jobs.lake.storage import Storage
 from spark_jobs.readers.task_reader import LOOK_BACK
+from spark_jobs.sinks.delta import key_merge
 from spark_jobs.sinks.delta.table import DeltaLocation
-from spark_jobs.sinks.iceberg import committing
+from spark_jobs.sinks.iceberg import committing, task_writer
 from tests.histories.records import Record
 
 Partitions = dict[tuple[str, int], list[Record]]
@@ -96,6 +97,8 @@ class Log:
 
         monkeypatch.setattr(DeltaLocation, "guarded", commit)
         monkeypatch.setattr(committing, "settle", settled)
+        for module in (key_merge, task_writer):  # of so small files most rows are gone at once
+            monkeypatch.setattr(module, "_REWRITTEN", 0.8)
         monkeypatch.setattr(Storage, "create_json", create)
         monkeypatch.setattr(spark_jobs.lake.change_log, "_ROW_GROUP_BYTES", 4_000)  # so that tables have several
         monkeypatch.setattr(spark_jobs.sinks.delta.stored_files, "PIECE_BYTES", 300)  # a few rows at a time

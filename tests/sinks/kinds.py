@@ -7,13 +7,14 @@ import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from airflow_provider_cdc.core.config import IcebergSink
+from airflow_provider_cdc.core.config import DeltaSink, IcebergSink
 from airflow_provider_cdc.core.config.sink_kinds import SINKS
 from spark_jobs.sinks.contract import Sink, Stored
 from tests.services.rest_catalog import shared_catalog
 
 OPTIONS: Mapping[str, Callable[[Path], dict[str, str]]] = {
     "delta": lambda root: {},
+    "delta merge-on-read": lambda root: DeltaSink(str(root), writes="merge-on-read").options(),
     "iceberg": lambda root: IcebergSink(str(root)).options(),
     "iceberg copy-on-write": lambda root: IcebergSink(str(root), writes="copy-on-write").options(),
     "iceberg rest": lambda root: {**shared_catalog().options(), "namespace": f"n{abs(hash(root))}"},

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.delta.sink import open_sink
 from spark_jobs.sinks.delta.spark_writer import SparkWriter, StageWriter
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.conformance.edge_tables import GROUPS, READERS, WRITERS, edge_rows, not_found
@@ -132,3 +133,24 @@ def test_readers_find_each_row_after_spark_maintained_the_table(own: Any, group:
     assert len(DeltaTable(str(location)).file_uris()) == len(list(location.glob("*.parquet"))) == 1
     assert rows_not_found(own, location, rows) == set()
     assert _missed(location, rows) == {name: [] for name in READERS}
+
+
+def test_spark_reads_rows_that_others_deleted_by_position(own: Any, tmp_path: Path) -> None:
+    sink, location = open_sink({"writes": "merge-on-read"}), str(tmp_path / "t")
+    stored = pa.table({"id": pa.array(range(1_000), pa.int64()), "v": [f"v{key}" for key in range(1_000)]})
+    changed = pa.table({"id": pa.array(range(100, 150), pa.int64()), "v": ["new"] * 50})
+    gone = pa.table({"id": pa.array(range(200, 240), pa.int64())})
+    for seq, action in enumerate((("create", stored, None), ("merge", changed, gone)), 1):
+        verb, rows, deletes = action
+        commit = Commit("cdc/p/t/0", seq, {"app": "cdc/p/t/0", "seq": seq})
+        sink.task_writer().commit(sink.open(location), Action(verb, commit, rows, deletes, ["id"]))  # type: ignore[arg-type]
+    assert list((tmp_path / "t").glob("deletion_vector_*.bin"))
+    table = own.read.format("delta").load(location)
+    assert (table.count(), table.where("v = 'new'").count(), table.where("id >= 200 AND id < 240").count()) == (
+        960,
+        50,
+        0,
+    )
+    own.sql(f"DELETE FROM delta.`{location}` WHERE id = 7").collect()  # Spark's vector, which ours reads
+    own.sql(f"OPTIMIZE delta.`{location}`").collect()
+    assert sink.open(location).rows().num_rows == 959

@@ -15,7 +15,7 @@ from airflow_provider_cdc.core.errors import UnavailableError
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 from airflow_provider_cdc.core.model.status import ApplyStatus
 from spark_jobs.driver import base_states, table_tasks
-from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.sinks.delta.table_commits import TableCommits
 from spark_jobs.tasks import apply
 from spark_jobs.tasks.table_task import ApplyReport
 from tests.cross_format.events import Ddl
@@ -155,16 +155,16 @@ def test_a_passing_fault_of_the_store_is_reported_after_the_others_are_committed
     course: Course, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     location = str(course.folder / "shop" / "sick")
-    whole = DeltaLocation.commit_files
+    whole = TableCommits.commit_files
 
     def full(self: Any, *rest: Any) -> None:
-        if self.location == location:
-            self.guarded(lambda: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        if self._target.location == location:
+            self._target.guarded(lambda: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         whole(self, *rest)
 
     course.update(300, 1, *TABLES)
     with monkeypatch.context() as patch:
-        patch.setattr(DeltaLocation, "commit_files", full)
+        patch.setattr(TableCommits, "commit_files", full)
         with pytest.raises(UnavailableError) as caught:
             course.sync()
     error = caught.value

@@ -12,6 +12,7 @@ from airflow_provider_cdc.core.documents import Maintenance
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.sink import open_sink
 from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.sinks.delta.table_commits import TableCommits
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 from spark_jobs.tasks.maintain_table import maintain_table
 from tests.services.broker import Broker
@@ -104,16 +105,16 @@ def test_a_batch_that_meets_maintenance_commits_behind_it(course: Course, monkey
 
 
 def test_maintenance_that_meets_a_batch_is_done_again(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
-    replace, met = DeltaLocation.replace_files, []
+    replace, met = TableCommits.replace_files, []
 
-    def meet(self: DeltaLocation, *files: Any) -> None:
+    def meet(self: TableCommits, *files: Any) -> None:
         if not met:
             met.append(True)
             course.update(500, 1, *TABLES)
             course.sync()
         replace(self, *files)
 
-    monkeypatch.setattr(DeltaLocation, "replace_files", meet)
+    monkeypatch.setattr(TableCommits, "replace_files", meet)
     state = course.lake.state("shop", "sick")
     assert state is not None
     report = maintain_table(open_sink({}), state, DUE, *lake_of(course))

@@ -21,18 +21,22 @@ class DeltaSink:
     :param root: absolute local path, or ``file://``, ``s3://``, ``s3a://``; kept in its canonical spelling.
     :param storage_connection: Airflow connection of type ``aws`` with the object store's address and secrets.
     :param storage_options: further options of the store; no secrets.
+    :param writes: whether a merge writes the files of its rows again (``copy-on-write``), or deletes rows by their
+        positions in deletion vectors (``merge-on-read``), which not all readers can read.
     :param type: kind of the tables (``sink_kinds.SINKS``).
     """
 
     root: str
     storage_connection: str | None = None
     storage_options: dict[str, str] = field(default_factory=dict)
+    writes: str = "copy-on-write"
     type: str = "delta"
     catalog = None
 
     def __post_init__(self) -> None:
         checks = Checks("sink")
         check_store(checks, self.root, self.storage_connection, self.storage_options)
+        checks.choice("writes", self.writes, WRITES)
         checks.choice("type", self.type, [name for name, kind in SINKS.items() if kind.section == "DeltaSink"])
         checks.raise_any()
         object.__setattr__(self, "root", canonical_root(self.root))
@@ -44,13 +48,14 @@ class DeltaSink:
 
     def options(self) -> dict[str, str]:
         """Return the options of the tables' kind that no connection holds."""
-        return dict(self.storage_options)
+        return {**self.storage_options, **({} if self.writes == "copy-on-write" else {"writes": self.writes})}
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
         return {
             "type": self.type,
             "root": self.root,
+            "writes": self.writes,
             "storage_connection": self.storage_connection,
             "storage_options": dict(self.storage_options),
         }

@@ -25,8 +25,8 @@ class ChosenWriter:
     :ivar choice: for the newest commit; the commit states it too.
     """
 
-    def __init__(self, rule: WriterRule, stage: StageWriter) -> None:
-        self._choice, self._task, self._stage = WriterChoice(rule), TaskWriter(), stage
+    def __init__(self, rule: WriterRule, stage: StageWriter, task: TaskWriter) -> None:
+        self._choice, self._task, self._stage = WriterChoice(rule), task, stage
         self._before: Writer[DeltaLocation] = self._task  # until it is chosen
         if rule.settled is not None and rule.settled.writer == "spark":
             self._before = stage

@@ -7,22 +7,31 @@ import numpy as np
 import pyarrow as pa
 from deltalake.transaction import RemoveAction
 
-from airflow_provider_cdc.core.arrays import BoolArray
+from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.data_files import DataFiles
-from spark_jobs.sinks.delta.stored_files import Guard, StoredFile, chosen_rows, files_with, holding, opened
+from spark_jobs.sinks.delta.stored_files import Guard, LiveFiles, StoredFile, chosen_rows, files_with, holding, opened
+
+_OWN_BYTES = 1 << 20  # in the store: smaller files of neighbouring keys are written as one
+_REWRITTEN = 0.3  # share of a file's rows that are gone, above which the file is written again
 
 
 class KeyMerge:
-    """Writes what a merge leaves of the files that it touches.
+    """Writes what a merge leaves of the files that it touches, or says which of their rows go.
 
-    :param actions: the table's files, ``get_add_actions`` of delta-rs.
+    :param live: the table's files.
     :param files: takes the rows.
+    :param on_read: whether rows are deleted by their positions, where that is not most of a file.
+    :ivar deleted: positions of all deleted rows of the files that stay, by path.
     :param reading: turns what goes wrong while a file is read into errors that name the table.
     """
 
-    def __init__(self, actions: pa.Table, storage: Storage, files: DataFiles, reading: Guard) -> None:
-        self._actions, self._storage, self._files, self._reading = actions, storage, files, reading
+    def __init__(
+        self, live: LiveFiles, storage: Storage, files: DataFiles, reading: Guard, *, on_read: bool = False
+    ) -> None:
+        self._live, self._storage, self._files, self._reading = live, storage, files, reading
+        self._on_read = on_read
+        self.deleted: dict[str, IntArray] = {}
 
     def put(self, rows: pa.Table, deletes: pa.Table) -> list[RemoveAction]:
         """Write rows, each with the first touched file whose range of keys it is in; return the removal of such files.
@@ -32,7 +41,7 @@ class KeyMerge:
         keys = pa.concat_tables([rows.select(deletes.column_names), deletes])
         left: BoolArray = np.ones(rows.num_rows, dtype=bool)
         removed = []
-        for file in files_with(self._actions, keys):
+        for file in files_with(self._live, keys):
             if not self._write_again(file, keys.take(pa.array(file.keys))):
                 continue
             removed.append(file.removal())
@@ -40,21 +49,34 @@ class KeyMerge:
             own = np.sort(own[left[own]])
             left[own] = False
             self._files.add(rows.take(pa.array(own)))
-            self._files.end_full_file()
+            self._end(file)
         self._files.add(rows.filter(pa.array(left)))
         return removed
 
     def without(self, keys: pa.Table) -> list[RemoveAction]:
         """Write the rows that share a file with rows of these keys; return the removal of such files."""
-        touched = (file for file in files_with(self._actions, keys))
-        return [file.removal() for file in touched if self._write_again(file, keys.take(pa.array(file.keys)))]
+        removed = []
+        for file in files_with(self._live, keys):
+            if self._write_again(file, keys.take(pa.array(file.keys))):
+                removed.append(file.removal())
+                self._end(file)
+        return removed
+
+    def _end(self, file: StoredFile) -> None:
+        """End the file that took the rows of another one: one that is not small keeps its range of keys to itself."""
+        self._files.end_file(small=file.size >= _OWN_BYTES)
 
     def _write_again(self, file: StoredFile, keys: pa.Table) -> bool:
-        """Write the rows of a file that have none of the keys; return whether others have one, else nothing is done."""
+        """Write the rows of a file that have none of the keys; return whether the file goes for that."""
         with self._reading(), opened(self._storage, file) as stored:
             gone = holding(stored, keys)
             if not gone.any():
                 return False
+            if self._on_read and (gone | ~stored.live).mean() <= _REWRITTEN:
+                self.deleted[file.path] = np.flatnonzero(gone | ~stored.live)
+                return False
+            if file.size >= _OWN_BYTES:
+                self._files.end_file(small=True)
             for rows in chosen_rows(stored, ~gone, self._files.schema):
                 self._files.add(rows)
         return True

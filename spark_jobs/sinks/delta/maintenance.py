@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 
 from deltalake.transaction import AddAction
@@ -10,8 +11,11 @@ from deltalake.transaction import AddAction
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta import by_delta_rs
+from spark_jobs.sinks.delta.deletion_vectors import file_of
+from spark_jobs.sinks.delta.logged_files import logged_files
 from spark_jobs.sinks.delta.stored_files import StoredFile, all_files
 from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.sinks.delta.table_commits import TableCommits
 
 _SMALL = 0.75  # of the target size: a file that is nearly as large as it should be is left as it is
 _CHECKPOINT_AFTER = 10  # versions
@@ -34,7 +38,28 @@ def maintain(
         if old:
             removed = table.vacuum(maintenance.keep_hours, dry_run=False, enforce_retention_duration=False)
             report.vacuumed += len(removed)
+        report.vacuumed += _remove_vectors(target, storage, maintenance.keep_hours)
     _write_checkpoint(target, storage, report)
+
+
+def _remove_vectors(target: DeltaLocation, storage: Storage, keep_hours: int) -> int:
+    """Remove files of deletion vectors that are old and that no data file of the newest version needs.
+
+    delta-rs leaves them where they are (1.6.6).
+    """
+    names = [name.rsplit("/", 1)[-1] for name, _ in storage.files("", ".bin")]
+    names = [name for name in names if name.startswith("deletion_vector_")]
+    if not names:
+        return 0
+    paths = [file.path for file in all_files(target.live, None) if file.deleted is not None]
+    stated = logged_files(storage, target.table.version(), paths).values()
+    needed = {file_of(one["deletionVector"]) for one in stated}
+    until = time.time() - keep_hours * 3600
+    infos = storage.filesystem.get_file_info([storage.path(name) for name in names if name not in needed])
+    old = [info.path for info in infos if info.mtime is not None and info.mtime.timestamp() < until]
+    for path in old:
+        storage.filesystem.delete_file(path)
+    return len(old)
 
 
 def _write_checkpoint(target: DeltaLocation, storage: Storage, report: TableMaintenance) -> None:
@@ -60,11 +85,11 @@ def compact(target: DeltaLocation, file_bytes: int, first: str | None) -> tuple[
         return by_delta_rs.compact(target, file_bytes, small=_SMALL)
     added: list[AddAction] = []
     gone: list[StoredFile] = []
-    for group in _groups(all_files(target.actions, first), file_bytes):
+    for group in _groups(all_files(target.live, first), file_bytes):
         added += target.written_as_one(group, file_bytes)
         gone += group
     if gone:
-        target.replace_files(added, [file.removal(changes_rows=False) for file in gone])
+        TableCommits(target).replace_files(added, [file.removal(changes_rows=False) for file in gone])
     return len(gone), len(added)
 
 

@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
 from deltalake.transaction import AddAction, RemoveAction
 
-from airflow_provider_cdc.core.json_documents import json_bytes
+from airflow_provider_cdc.core.json_documents import json_bytes, json_data
+from spark_jobs.sinks.delta.deletion_vectors import FEATURE
 
 _CHECKPOINT_EVERY = 10  # versions: Delta's default
 _LOCAL_TIMES = "timestampNtz"
@@ -40,28 +42,52 @@ def first_commit(
     metadata = {"id": str(uuid.uuid4()), "name": None, "description": None, "createdTime": _now()}
     protocol: dict[str, Any] = {"minReaderVersion": 1, "minWriterVersion": 2}
     if has_local_times(schema):
-        protocol = _protocol_with_local_times([], [])
+        protocol = _protocol([], [], [_LOCAL_TIMES])
     actions = [
         {"protocol": protocol},
         {"metaData": _metadata({**metadata, "configuration": {}}, schema)},
         *map(_add, added),
     ]
-    return _document(0, operation, custom, actions, app, seq)
+    return _document(0, operation, custom, actions, (app, seq))
+
+
+@dataclass(frozen=True, slots=True)
+class LaterFiles:
+    """The files that a commit adds and removes.
+
+    :param vectors: of each data file of which only rows go what the log states of its deletion vector.
+    :param before: the ``add`` actions of these files, and of those removed that have a vector.
+    """
+
+    added: Sequence[AddAction]
+    removed: Sequence[RemoveAction]
+    vectors: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    before: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+
+    def actions(self) -> Iterator[dict[str, Any]]:
+        """Yield the log's actions."""
+        for file in self.removed:
+            yield _removed(_remove(file), self.before.get(file.path, {}))
+        for path, vector in self.vectors.items():
+            stated = self.before[path]
+            gone = RemoveAction(path, True, _now(), stated["size"], {})
+            yield _removed(_remove(gone), stated)
+            yield _with_vector(stated, vector)
+        yield from map(_add, self.added)
 
 
 def later_commit(
     table: DeltaTable,
-    schema: pa.Schema,
-    files: tuple[Sequence[AddAction], Sequence[RemoveAction]],
+    schema: pa.Schema | None,
+    files: LaterFiles,
     custom: dict[str, str],
-    app: str,
-    seq: int,
+    transaction: tuple[str, int] | None,
 ) -> tuple[str, bytes]:
-    """Return name and content of the file behind a table's newest one that gives it other columns.
+    """Return name and content of the file behind a table's newest one that gives it other columns, or deletes rows.
 
     :param table: writer version 2, or 7 with features whose files need nothing more.
-    :param schema: the table's columns then.
-    :param files: that come, and that go.
+    :param schema: the table's columns then, None where they stay.
+    :param transaction: application and batch; None for maintenance.
     """
     known, protocol = table.metadata(), table.protocol()
     metadata = {
@@ -71,14 +97,19 @@ def later_commit(
         "createdTime": known.created_time,
         "configuration": known.configuration,
     }
+    actions: list[dict[str, Any]] = [] if schema is None else [{"metaData": _metadata(metadata, schema)}]
+    needed = [_LOCAL_TIMES] if schema is not None and has_local_times(schema) else []
+    needed += [FEATURE] if files.vectors else []
     features = list(protocol.writer_features or ())
-    actions: list[dict[str, Any]] = [{"metaData": _metadata(metadata, schema)}]
-    if has_local_times(schema) and _LOCAL_TIMES not in features:
+    if missing := [feature for feature in needed if feature not in features]:
         listed = features if protocol.min_writer_version >= 7 else list(_LEGACY)
-        actions.insert(0, {"protocol": _protocol_with_local_times(list(protocol.reader_features or ()), listed)})
-    actions += [*map(_remove, files[1]), *map(_add, files[0])]
-    operation = {"operation": "WRITE", "operationParameters": {"mode": "Append" if not files[1] else "Overwrite"}}
-    return _document(table.version() + 1, operation, custom, actions, app, seq)
+        actions.insert(0, {"protocol": _protocol(list(protocol.reader_features or ()), listed, missing)})
+    actions += files.actions()
+    mode = "Append" if not files.removed and not files.vectors else "Overwrite"
+    operation = {"operation": "WRITE", "operationParameters": {"mode": mode}}
+    if transaction is None:
+        operation = {"operation": "OPTIMIZE", "operationParameters": {}}
+    return _document(table.version() + 1, operation, custom, actions, transaction)
 
 
 def checkpoint_is_due(version: int, properties: Mapping[str, str | None]) -> bool:
@@ -95,10 +126,16 @@ def has_local_times(schema: pa.Schema) -> bool:
 
 
 def _document(
-    version: int, operation: dict[str, Any], custom: dict[str, str], actions: list[dict[str, Any]], app: str, seq: int
+    version: int,
+    operation: dict[str, Any],
+    custom: dict[str, str],
+    actions: list[dict[str, Any]],
+    transaction: tuple[str, int] | None,
 ) -> tuple[str, bytes]:
     info = {"timestamp": _now(), **operation, "engineInfo": "airflow-provider-cdc", **custom}
-    every = [{"commitInfo": info}, *actions, {"txn": {"appId": app, "version": seq}}]
+    every = [{"commitInfo": info}, *actions]
+    if transaction is not None:
+        every.append({"txn": {"appId": transaction[0], "version": transaction[1]}})
     return f"_delta_log/{version:020d}.json", b"\n".join(map(json_bytes, every))
 
 
@@ -111,13 +148,37 @@ def _metadata(known: dict[str, Any], schema: pa.Schema) -> dict[str, Any]:
     return {**known, "format": {"provider": "parquet", "options": {}}, "schemaString": columns, "partitionColumns": []}
 
 
-def _protocol_with_local_times(readers: list[str], writers: list[str]) -> dict[str, Any]:
+def _protocol(readers: list[str], writers: list[str], features: list[str]) -> dict[str, Any]:
     return {
         "minReaderVersion": 3,
         "minWriterVersion": 7,
-        "readerFeatures": [*readers, _LOCAL_TIMES],
-        "writerFeatures": [*writers, _LOCAL_TIMES],
+        "readerFeatures": [*readers, *features],
+        "writerFeatures": [*writers, *features],
     }
+
+
+def _removed(action: dict[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a removal with the vector that the file had: the log knows a file by both."""
+    if vector := stated.get("deletionVector"):
+        action["remove"]["deletionVector"] = vector
+    return action
+
+
+def _with_vector(stated: Mapping[str, Any], vector: dict[str, Any]) -> dict[str, Any]:
+    """Return the addition of a file of which more rows are deleted; its bounds are those of all its rows."""
+    stats = str(stated["stats"])
+    if "tightBounds" not in json_data(stats.encode()):
+        stats = stats.rstrip().removesuffix("}") + ',"tightBounds":false}'
+    file = {
+        "path": stated["path"],
+        "partitionValues": {},
+        "size": stated["size"],
+        "modificationTime": stated["modificationTime"],
+        "dataChange": True,
+        "stats": stats,
+        "deletionVector": vector,
+    }
+    return {"add": file}
 
 
 def _add(file: AddAction) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake.transaction import RemoveAction
 
 from airflow_provider_cdc.core.apply.row_sets import having_keys, matched, matched_by_value
@@ -18,12 +17,15 @@ from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.data_files import DataFiles
 from spark_jobs.sinks.delta.stored_files import (
     Guard,
+    LiveFiles,
+    OpenedFile,
     StoredFile,
     all_files,
     chosen_rows,
     files_with,
     opened,
     read_columns,
+    whole_rows,
 )
 
 _COMPARED_FIRST = 4  # columns by which files are chosen, before whole rows are read
@@ -33,13 +35,13 @@ _NO_FORMS = ValueForms({})
 class RowRemoval:
     """Writes what the removal of rows leaves of the files that hold them.
 
-    :param actions: the table's files, ``get_add_actions`` of delta-rs.
+    :param live: the table's files.
     :param files: takes the rows; None writes nothing and only says which files would be touched.
     :param reading: turns what goes wrong while a file is read into errors that name the table.
     """
 
-    def __init__(self, actions: pa.Table, storage: Storage, files: DataFiles | None, reading: Guard) -> None:
-        self._actions, self._storage, self._files, self._reading = actions, storage, files, reading
+    def __init__(self, live: LiveFiles, storage: Storage, files: DataFiles | None, reading: Guard) -> None:
+        self._live, self._storage, self._files, self._reading = live, storage, files, reading
 
     def remove(self, rows: pa.Table, forms: ValueForms) -> tuple[list[RemoveAction], pa.Table]:
         """Let one stored row go for each of these rows; return the touched files' removal, and rows without an equal.
@@ -79,31 +81,31 @@ class RowRemoval:
         if not left.any():
             return []
         if few.num_columns:
-            return files_with(self._actions, few)
-        return [replace(file, keys=np.arange(len(left))) for file in all_files(self._actions, None)]
+            return files_with(self._live, few)
+        return [replace(file, keys=np.arange(len(left))) for file in all_files(self._live, None)]
 
-    def _keep(self, stored: pq.ParquetFile, remains: BoolArray, schema: pa.Schema) -> None:
+    def _keep(self, stored: OpenedFile, remains: BoolArray, schema: pa.Schema) -> None:
         """Write the rows of a file that remain."""
         if self._files is not None:
             for piece in chosen_rows(stored, remains, schema):
                 self._files.add(piece)
-            self._files.end_full_file()
+            self._files.end_file()
 
     def _matched(
-        self, stored: pq.ParquetFile, rows: pa.Table, forms: ValueForms, there: BoolArray | None
+        self, stored: OpenedFile, rows: pa.Table, forms: ValueForms, there: BoolArray | None
     ) -> tuple[BoolArray, BoolArray]:
         """Return which rows of a file remain, and which of the rows to remove have an equal in it.
 
         :param there: rows of the file that remained before, None for all.
         """
         is_matched: BoolArray = np.zeros(rows.num_rows, dtype=bool)
-        remains = np.ones(stored.metadata.num_rows, dtype=bool) if there is None else there.copy()
+        remains = stored.live.copy() if there is None else there.copy()
         first = rows.select(forms.without(rows)[:_COMPARED_FIRST])
         if first.num_columns and not having_keys(read_columns(stored, first.schema), first, first.column_names).any():
             return remains, is_matched
         match = partial(matched_by_value, forms=forms) if forms else matched
         start = 0
-        for piece in chosen_rows(stored, None, rows.schema):
+        for piece in whole_rows(stored, rows.schema):
             open_rows = np.flatnonzero(~is_matched)
             here = start + np.flatnonzero(remains[start : start + piece.num_rows])
             some = piece if len(here) == piece.num_rows else piece.take(pa.array(here - start))

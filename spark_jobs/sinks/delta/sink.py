@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 def open_sink(options: Mapping[str, str]) -> DeltaSink:
     """Return the sink (``contract.Sink``).
 
-    :param options: storage options in delta-rs' names, secrets included.
+    :param options: ``writes``: ``merge-on-read`` or ``copy-on-write``; and storage options in delta-rs' names, secrets
+        included.
     """
-    return DeltaSink(dict(options))
+    storage = {name: value for name, value in options.items() if name != "writes"}
+    return DeltaSink(storage, on_read=options.get("writes") == "merge-on-read")
 
 
 class DeltaSparkSide:
@@ -61,8 +63,8 @@ class DeltaSparkSide:
 class DeltaSink:
     """Delta tables in one store."""
 
-    def __init__(self, options: dict[str, str]) -> None:
-        self._options = options
+    def __init__(self, options: dict[str, str], *, on_read: bool = False) -> None:
+        self._options, self._on_read = options, on_read
         self.spark = DeltaSparkSide(options)
 
     def open(self, location: str, version: int | None = None) -> DeltaLocation:
@@ -71,11 +73,11 @@ class DeltaSink:
 
     def writer(self, rule: WriterRule, storage: Storage, folder: str) -> ChosenWriter:
         """Return the writer of a table."""
-        return ChosenWriter(rule, StageWriter(storage, folder))
+        return ChosenWriter(rule, StageWriter(storage, folder), TaskWriter(on_read=self._on_read))
 
     def task_writer(self) -> TaskWriter:
         """Return the writer that commits in this process."""
-        return TaskWriter()
+        return TaskWriter(on_read=self._on_read)
 
     def preview(self, rule: WriterRule) -> PreviewWriter:
         """Return the writer of a preview."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,11 +34,13 @@ class StoredFile:
     :param path: as the table's log states it.
     :param size: bytes.
     :param keys: indices of the keys that it may hold.
+    :param deleted: positions of its rows that are deleted, None for none.
     """
 
     path: str
     size: int
     keys: IntArray
+    deleted: IntArray | None = None
 
     def removal(self, *, changes_rows: bool = True) -> RemoveAction:
         """Return what a commit states of the file where others take its place.
@@ -48,39 +50,62 @@ class StoredFile:
         return RemoveAction(self.path, changes_rows, int(time.time() * 1000), self.size, {})
 
 
+@dataclass(frozen=True, slots=True)
+class LiveFiles:
+    """The files of one version of a table.
+
+    :param actions: ``get_add_actions`` of delta-rs.
+    :param deleted: positions of deleted rows, by the file's name.
+    """
+
+    actions: pa.Table
+    deleted: Mapping[str, IntArray]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedFile:
+    """A data file that is open.
+
+    :param live: of each of its rows whether it is not deleted.
+    """
+
+    parquet: pq.ParquetFile
+    live: BoolArray
+
+
 def added_file(action: AddAction) -> StoredFile:
     """Return a file that a commit is to add."""
     return StoredFile(action.path, action.size, np.empty(0, dtype=np.int64))
 
 
-def files_with(actions: pa.Table, keys: pa.Table) -> list[StoredFile]:
-    """Return the files that may hold rows of these keys, in the order of the key's first bounded column.
-
-    :param actions: ``get_add_actions`` of delta-rs.
-    """
+def files_with(files: LiveFiles, keys: pa.Table) -> list[StoredFile]:
+    """Return the files that may hold rows of these keys, in the order of the key's first bounded column."""
     if not keys.num_rows:
         return []
     key_bounds = KeyBounds(keys)
     first = key_bounds.names[0] if key_bounds.names else None
-    files = zip(_stored(actions), bounds_of(actions, key_bounds.names), strict=True)
-    within = [(replace(file, keys=key_bounds.within(stated)), stated) for file, stated in files]
+    both = zip(_stored(files), bounds_of(files.actions, key_bounds.names), strict=True)
+    within = [(replace(file, keys=key_bounds.within(stated)), stated) for file, stated in both]
     return _in_order([(file, stated) for file, stated in within if len(file.keys)], first)
 
 
-def all_files(actions: pa.Table, first: str | None) -> list[StoredFile]:
+def all_files(files: LiveFiles, first: str | None) -> list[StoredFile]:
     """Return all files.
 
-    :param actions: ``get_add_actions`` of delta-rs.
     :param first: column in whose order, where its bounds are stated.
     """
     names = [] if first is None else [first]
-    return _in_order(list(zip(_stored(actions), bounds_of(actions, names), strict=True)), first)
+    return _in_order(list(zip(_stored(files), bounds_of(files.actions, names), strict=True)), first)
 
 
-def _stored(actions: pa.Table) -> list[StoredFile]:
+def _stored(files: LiveFiles) -> list[StoredFile]:
     none: IntArray = np.empty(0, dtype=np.int64)
-    columns = actions.select(["path", "size_bytes"]).to_pylist()
-    return [StoredFile(file["path"], file["size_bytes"], none) for file in columns]
+    columns = files.actions.select(["path", "size_bytes"]).to_pylist()
+    names = [unquote(file["path"]).rsplit("/", 1)[-1] for file in columns]
+    return [
+        StoredFile(file["path"], file["size_bytes"], none, files.deleted.get(name))
+        for file, name in zip(columns, names, strict=True)
+    ]
 
 
 def _in_order(files: list[tuple[StoredFile, dict[str, tuple[Any, Any]]]], first: str | None) -> list[StoredFile]:
@@ -91,7 +116,7 @@ def _in_order(files: list[tuple[StoredFile, dict[str, tuple[Any, Any]]]], first:
 
 
 @contextmanager
-def opened(storage: Storage, file: StoredFile) -> Iterator[pq.ParquetFile]:
+def opened(storage: Storage, file: StoredFile) -> Iterator[OpenedFile]:
     """Open a data file.
 
     :raises DamagedFileError: what lies there is not what was written.
@@ -102,9 +127,13 @@ def opened(storage: Storage, file: StoredFile) -> Iterator[pq.ParquetFile]:
             if stream.size() < file.size:  # pyarrow takes a cut answer of S3 for the end of the file
                 raise OSError("an answer was cut off")
             # Spark writes times as INT96, which would be nanoseconds: too few years
-            yield pq.ParquetFile(
+            parquet = pq.ParquetFile(
                 stream, buffer_size=1 << 20, coerce_int96_timestamp_unit="us", page_checksum_verification=True
             )
+            live = np.ones(parquet.metadata.num_rows, dtype=bool)
+            if file.deleted is not None:
+                live[file.deleted] = False
+            yield OpenedFile(parquet, live)
     except FileNotFoundError:
         raise
     except OSError as error:  # pyarrow's for a store that fails, and for bytes that it cannot read
@@ -140,31 +169,38 @@ def _damage(store: fs.FileSystem, path: str, size: int) -> str | None:
     return None
 
 
-def holding(file: pq.ParquetFile, keys: pa.Table) -> BoolArray:
-    """Return of each row of a file whether it has one of the keys."""
+def holding(file: OpenedFile, keys: pa.Table) -> BoolArray:
+    """Return of each row of a file whether it is there and has one of the keys."""
     stored = read_columns(file, keys.schema)
-    return having_keys(stored, keys, keys.column_names)
+    mask: BoolArray = having_keys(stored, keys, keys.column_names) & file.live
+    return mask
 
 
-def chosen_rows(file: pq.ParquetFile, selected: BoolArray | None, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield selected rows of a file, all for None, a few at a time if they are large."""
-    metadata, mask = file.metadata, None if selected is None else pa.array(selected)
+def chosen_rows(file: OpenedFile, selected: BoolArray | None, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield selected rows of a file, all for None, a few at a time if they are large; never deleted ones."""
+    if not file.live.all():
+        selected = file.live if selected is None else selected & file.live
+    mask, start = None if selected is None else pa.array(selected), 0
+    for rows in whole_rows(file, schema):
+        live = rows if mask is None else rows.filter(mask.slice(start, rows.num_rows))
+        start += rows.num_rows
+        if live.num_rows:
+            yield live
+
+
+def whole_rows(file: OpenedFile, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield all rows of a file, deleted ones included, a few at a time if they are large."""
+    metadata = file.parquet.metadata
     size = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
     count = max(1, PIECE_BYTES * metadata.num_rows // max(1, size))
-    start = 0
-    for batch in file.iter_batches(count, columns=schema.names, use_threads=False):
+    for batch in file.parquet.iter_batches(count, columns=schema.names, use_threads=False):
         # cast first: files of delta-rs' merge are read as views, which Arrow cannot filter
-        rows = completed(pa.Table.from_batches([batch]), schema)
-        if mask is not None:
-            rows = rows.filter(mask.slice(start, batch.num_rows))
-        start += batch.num_rows
-        if rows.num_rows:
-            yield rows
+        yield completed(pa.Table.from_batches([batch]), schema)
 
 
-def read_columns(file: pq.ParquetFile, schema: pa.Schema) -> pa.Table:
-    """Return some columns of all rows of a file."""
-    return completed(file.read(columns=schema.names, use_threads=False), schema)
+def read_columns(file: OpenedFile, schema: pa.Schema) -> pa.Table:
+    """Return some columns of all rows of a file, deleted ones included."""
+    return completed(file.parquet.read(columns=schema.names, use_threads=False), schema)
 
 
 def completed(rows: pa.Table, schema: pa.Schema) -> pa.Table:

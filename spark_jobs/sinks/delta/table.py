@@ -4,39 +4,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
+from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import (
-    CommitProperties,
     DeltaTable,
     QueryBuilder,
-    Schema,
-    TableFeatures,
 )
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+from deltalake.transaction import AddAction
 
 from airflow_provider_cdc.core.apply.row_sets import each_known
+from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import may_be_caught
-from airflow_provider_cdc.core.json_documents import json_bytes
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Commit, Owner
 from spark_jobs.sinks.delta.column_types import demand_names, demand_types
 from spark_jobs.sinks.delta.commit_history import CommitHistory
-from spark_jobs.sinks.delta.commit_marks import COMPACTION, custom_metadata, properties
 from spark_jobs.sinks.delta.data_files import DataFiles
+from spark_jobs.sinks.delta.deletion_vectors import FEATURE, deleted_rows
 from spark_jobs.sinks.delta.file_statistics import bounded_columns
 from spark_jobs.sinks.delta.key_merge import KeyMerge
-from spark_jobs.sinks.delta.own_commits import checkpoint_is_due, first_commit, has_local_times, later_commit
 from spark_jobs.sinks.delta.row_removal import RowRemoval
-from spark_jobs.sinks.delta.sink_errors import Cause, cause_of, conflict, reading_error, refused, writing_error
+from spark_jobs.sinks.delta.sink_errors import Cause, cause_of, reading_error, writing_error
 from spark_jobs.sinks.delta.stored_files import (
+    LiveFiles,
     StoredFile,
     added_file,
     all_files,
@@ -60,7 +58,7 @@ class DeltaLocation:
 
     def __init__(self, location: str, options: dict[str, str], version: int | None = None) -> None:
         self.location = location
-        self._options = options
+        self.options = options
         self._actions: pa.Table | None = None
         self.is_checked = False
         try:
@@ -87,9 +85,9 @@ class DeltaLocation:
         )
 
     @cached_property
-    def _storage(self) -> Storage:
+    def storage(self) -> Storage:
         """The table's folder; of an object store one client for all that is done with the table."""
-        return Storage(self.location, self._options)
+        return Storage(self.location, self.options)
 
     @property
     def exists(self) -> bool:
@@ -98,7 +96,7 @@ class DeltaLocation:
 
     def holds_files(self) -> bool:
         """Return whether anything lies there."""
-        return self._storage.holds_files("")
+        return self.storage.holds_files("")
 
     @property
     def version(self) -> int | None:
@@ -125,6 +123,21 @@ class DeltaLocation:
             self._actions = pa.table(self.table.get_add_actions())
         return self._actions
 
+    @cached_property
+    def deleted(self) -> dict[str, IntArray]:
+        """Positions of the deleted rows of each data file that has some, by the file's name."""
+        with self._reading():
+            return deleted_rows(self.table)
+
+    def has_deleted(self, path: str) -> bool:
+        """Return whether rows of a data file are deleted."""
+        return unquote(path).rsplit("/", 1)[-1] in self.deleted
+
+    @property
+    def live(self) -> LiveFiles:
+        """The table's files, with the rows of them that are deleted."""
+        return LiveFiles(self.actions, self.deleted)
+
     @property
     def file_bytes(self) -> int:
         """Bytes of the table's files."""
@@ -136,6 +149,7 @@ class DeltaLocation:
             return 0
         self._actions = None
         self.__dict__.pop("_history", None)
+        self.__dict__.pop("deleted", None)
         try:
             self._table.update_incremental()
         except (DeltaError, OSError) as error:  # our commit is made: the repeat of the batch finds it
@@ -149,7 +163,7 @@ class DeltaLocation:
 
     def at_version(self, version: int) -> DeltaLocation:
         """Open another version of the table."""
-        return DeltaLocation(self.location, self._options, version)
+        return DeltaLocation(self.location, self.options, version)
 
     @cached_property
     def _history(self) -> CommitHistory:
@@ -178,7 +192,9 @@ class DeltaLocation:
     def holds_same(self, other: DeltaLocation) -> bool:
         """Return whether both stand on the same files under the same schema, whatever versions lie between."""
         same_files = set(self.table.file_uris()) == set(other.table.file_uris())
-        return same_files and self.table.schema() == other.table.schema()
+        if not same_files or self.table.schema() != other.table.schema() or self.deleted.keys() != other.deleted.keys():
+            return False
+        return all(np.array_equal(self.deleted[name], other.deleted[name]) for name in self.deleted)
 
     def is_empty(self) -> bool:
         """Return whether the table holds no file at all, read from its log alone."""
@@ -211,14 +227,14 @@ class DeltaLocation:
                 for batch in QueryBuilder().register("t", table).execute("SELECT * FROM t"):
                     yield normal(pa.table(batch), schema)
                 return
-            for stored in all_files(self.actions, first):
-                with opened(self._storage, stored) as file:
+            for stored in all_files(self.live, first):
+                with opened(self.storage, stored) as file:
                     yield from chosen_rows(file, None, schema)
 
     def _rows_with(self, keys: pa.Table, schema: pa.Schema) -> Iterator[pa.Table]:
         """Yield the rows that may have one of some keys, from the files that may hold them."""
-        for stored in files_with(self.actions, keys):
-            with opened(self._storage, stored) as file:
+        for stored in files_with(self.live, keys):
+            with opened(self.storage, stored) as file:
                 names = pa.schema([schema.field(name) for name in keys.column_names])
                 known = each_known(read_columns(file, names), keys)
                 if known.any():
@@ -229,7 +245,8 @@ class DeltaLocation:
         """Return whether files can be added and removed as they are: nothing is stored of their rows next to them."""
         protocol, metadata = self.table.protocol(), self.table.metadata()
         features = set(protocol.writer_features or ()) | set(protocol.reader_features or ())
-        known = protocol.min_writer_version <= 2 or (protocol.min_writer_version == 7 and features <= _PLAIN)
+        plain = _PLAIN | {FEATURE} if self.creates_itself else _PLAIN
+        known = protocol.min_writer_version <= 2 or (protocol.min_writer_version == 7 and features <= plain)
         return known and not metadata.partition_columns
 
     def lacks_columns(self, schema: pa.Schema) -> int:
@@ -245,111 +262,30 @@ class DeltaLocation:
             demand_types(self._table.schema(), schema, self.location)
 
     def new_files(self, schema: pa.Schema, file_bytes: int | None = None) -> DataFiles:
-        """Return a writer of files for :meth:`commit_files`.
+        """Return a writer of files for :meth:`TableCommits.commit_files`.
 
         :param file_bytes: size that ends a file, None for the usual one.
         """
         demand_names(schema.names, self.location)
-        return DataFiles(self._storage, schema, bounded_columns(schema.names, self._properties), file_bytes)
+        return DataFiles(self.storage, schema, bounded_columns(schema.names, self.properties), file_bytes)
 
     def columns_of(self, file: AddAction, schema: pa.Schema) -> pa.Table:
         """Return some columns of a file that no commit names yet."""
-        with self._reading(), opened(self._storage, added_file(file)) as stored:
+        with self._reading(), opened(self.storage, added_file(file)) as stored:
             return read_columns(stored, schema)
-
-    def commit_files(
-        self, schema: pa.Schema, added: list[AddAction], removed: list[RemoveAction], mode: str, commit: Commit
-    ) -> None:
-        """Commit files that were written; creates the table where there is none.
-
-        :param mode: ``error`` for a new table, ``append``, or ``overwrite``: all other files go.
-        :raises SinkError: files of other types would stand next to those that stay.
-        """
-        if self._table is None:
-            self.guarded(lambda: self._create(schema, added, commit))
-            return
-        if mode == "error":
-            raise conflict(self.location)
-        self.demand_ours(commit)
-        if mode != "overwrite":
-            self.demand_types(schema)
-        if (self._properties.get("delta.appendOnly") or "").lower() == "true" and (removed or mode == "overwrite"):
-            raise refused("it may only be appended to", self.location, self._properties)
-        if (mode == "append" and self.lacks_columns(schema)) or (has_local_times(schema) and not self._has_local_times):
-            self.guarded(lambda: self._change(schema, added, removed, mode, commit))
-            return
-        self.guarded(lambda: self._commit(schema, added, removed, mode, commit))
-
-    def _commit(
-        self, schema: pa.Schema, added: list[AddAction], removed: list[RemoveAction], mode: str, commit: Commit
-    ) -> None:
-        """Commit by delta-rs."""
-        columns = Schema.from_arrow(schema) if mode == "overwrite" else self.table.schema()
-        self.table.create_write_transaction([*added, *removed], mode, columns, commit_properties=properties(commit))
-
-    def _change(
-        self, schema: pa.Schema, added: list[AddAction], removed: list[RemoveAction], mode: str, commit: Commit
-    ) -> None:
-        """Commit what gives the table other columns or features, in one commit where the store allows it."""
-        if not self.creates_itself:
-            if has_local_times(schema) and not self._has_local_times:
-                self.table.alter.add_feature(
-                    TableFeatures.TimestampWithoutTimezone,
-                    allow_protocol_versions_increase=True,
-                    commit_properties=CommitProperties(max_commit_retries=0),
-                )
-            self._commit(schema, added, removed, mode, commit)
-            return
-        if mode == "overwrite":
-            removed = [file.removal() for file in all_files(self.actions, None)]
-        mine = (custom_metadata(commit), commit.app, commit.seq)
-        self._create_commit(*later_commit(self.table, schema, (added, removed), *mine))
-
-    @property
-    def _has_local_times(self) -> bool:
-        return "timestampNtz" in (self.table.protocol().writer_features or ())
 
     @property
     def creates_itself(self) -> bool:
         """Return whether a commit can be written without delta-rs: the store lets one writer create a file."""
-        return self._storage.creates_files
-
-    def _create(self, schema: pa.Schema, added: list[AddAction], commit: Commit) -> None:
-        if self.creates_itself:
-            self._create_commit(*first_commit(schema, added, custom_metadata(commit), commit.app, commit.seq))
-            return
-        create_table_with_add_actions(
-            self.location,
-            Schema.from_arrow(schema),
-            added,
-            "error",
-            storage_options=self._options or None,
-            commit_properties=properties(commit),
-        )
-
-    def _create_commit(self, name: str, content: bytes) -> None:
-        if not self._storage.create(name, content, durable=False):  # as delta-rs; the rows' files do not wait either
-            raise conflict(self.location)
-
-    def write_due_checkpoint(self, version: int) -> None:
-        """Write a checkpoint of the log if a commit of ours made the version of one: opening reads what came since.
-
-        A process that dies before it, or a store that fails, leaves the table as it is: the next one is ten commits
-        away. Two writers write the same.
-        """
-        if not checkpoint_is_due(version, self._properties):
-            return
-        with suppress(UnavailableError, SinkError), self.writing():
-            self.newest_version()
-            self.table.create_checkpoint()
+        return self.storage.creates_files
 
     def written_as_one(self, stored: Sequence[StoredFile], file_bytes: int) -> list[AddAction]:
-        """Write the rows of files as one, or more where they are larger than a size; for :meth:`replace_files`."""
+        """Write the rows of files as one, or more where they are larger than a size."""
         schema = self.schema
         files = self.new_files(schema, file_bytes)
         try:
             for each in stored:
-                with self._reading(), opened(self._storage, each) as file:
+                with self._reading(), opened(self.storage, each) as file:
                     for rows in chosen_rows(file, None, schema):
                         files.add(rows)
             with self.writing():
@@ -358,27 +294,22 @@ class DeltaLocation:
             files.discard()
             raise
 
-    def replace_files(self, added: list[AddAction], removed: list[RemoveAction]) -> None:
-        """Commit files with the rows of others, in whose place they come; what others committed meanwhile may stay."""
-        actions = [*(replace(file, data_change=False) for file in added), *removed]
-        marks = CommitProperties(custom_metadata={"cdc": json_bytes(COMPACTION).decode()})
-        self.guarded(
-            lambda: self.table.create_write_transaction(actions, "append", self.table.schema(), commit_properties=marks)
-        )
+    def merge_into(self, files: DataFiles, *, on_read: bool = False) -> KeyMerge:
+        """Return a merge that writes to files for :meth:`TableCommits.commit_files`.
 
-    def merge_into(self, files: DataFiles) -> KeyMerge:
-        """Return a merge that writes to files for :meth:`commit_files`."""
-        return KeyMerge(self.actions, self._storage, files, self._reading)
+        :param on_read: whether it deletes rows by their positions.
+        """
+        return KeyMerge(self.live, self.storage, files, self._reading, on_read=on_read)
 
     def removal(self, files: DataFiles | None = None) -> RowRemoval:
-        """Return a removal of rows that writes to files for :meth:`commit_files`, or only looks without them."""
-        return RowRemoval(self.actions, self._storage, files, self._reading)
+        """Return a removal of rows that writes to files, or only looks without them."""
+        return RowRemoval(self.live, self.storage, files, self._reading)
 
     def files_holding(self, keys: pa.Table) -> list[StoredFile]:
         """Return the files that have rows of these keys: a merge writes them again."""
         result = []
-        for file in files_with(self.actions, keys):
-            with self._reading(), opened(self._storage, file) as stored:
+        for file in files_with(self.live, keys):
+            with self._reading(), opened(self.storage, file) as stored:
                 if holding(stored, keys.take(pa.array(file.keys))).any():
                     result.append(file)
         return result
@@ -419,9 +350,9 @@ class DeltaLocation:
         except BaseException as error:
             if not may_be_caught(error) or isinstance(error, (CdcError, MemoryError)):
                 raise
-            raise writing_error(error, self.location, self._properties) from error
+            raise writing_error(error, self.location, self.properties) from error
 
     @property
-    def _properties(self) -> dict[str, str | None]:
+    def properties(self) -> dict[str, str | None]:
         """The table's properties; none for a table that is not there."""
         return {} if self._table is None else dict(self._table.metadata().configuration)

@@ -7,32 +7,39 @@ import pyarrow as pa
 from deltalake.transaction import RemoveAction
 
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
+from airflow_provider_cdc.core.arrays import IntArray
 from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.contract import Action, WrittenRows
 from spark_jobs.sinks.delta import by_delta_rs
 from spark_jobs.sinks.delta.data_files import DataFiles
 from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.sinks.delta.table_commits import TableCommits
 
 
 class TaskWriter:
     """Commit in this process, with files that are written a piece at a time.
 
     Tables with features of Delta that ask for more than files are written by delta-rs.
+
+    :param on_read: whether a merge deletes rows by their positions.
     """
 
     choice: Choice | None = None
+
+    def __init__(self, *, on_read: bool = False) -> None:
+        self._on_read = on_read
 
     def commit(self, target: DeltaLocation, action: Action) -> int | None:
         """Carry out one action in one commit; return the version it made."""
         before = -1 if target.version is None else target.version
         if not target.exists or target.takes_files:
-            _write_files(target, action)
+            _write_files(target, action, on_read=self._on_read and target.creates_itself)
             version = before + 1  # one that meets another fails
         else:
             _write_by_delta_rs(target, action)
             # nothing replaced by nothing makes no commit
             version = before + 1 if len(action.rows) else min(before + 1, target.newest_version())
-        target.write_due_checkpoint(version)
+        TableCommits(target).write_due_checkpoint(version)
         return version
 
     def may_need_spark(self, target: DeltaLocation) -> bool:
@@ -77,10 +84,11 @@ class TableFiles:
         self._files.discard()
 
 
-def _write_files(target: DeltaLocation, action: Action) -> None:
+def _write_files(target: DeltaLocation, action: Action, *, on_read: bool) -> None:
     files = target.new_files(action.rows.schema)
+    deleted: dict[str, IntArray] = {}
     try:
-        removed = _write_rows(target, action, files)
+        removed = _write_rows(target, action, files, deleted if on_read else None)
         with target.writing():
             added = files.close()
     except BaseException:
@@ -89,11 +97,16 @@ def _write_files(target: DeltaLocation, action: Action) -> None:
     # from here on the files stay: a commit that seems to fail may have gone through
     added = [*(file for part in action.parts for file in part.added), *added]
     mode = {"create": "error", "overwrite": "overwrite"}.get(action.verb, "append")
-    target.commit_files(_numbered(files.schema), added, removed, mode, action.commit)
+    TableCommits(target).commit_files(_numbered(files.schema), added, removed, mode, action.commit, deleted)
 
 
-def _write_rows(target: DeltaLocation, action: Action, files: DataFiles) -> list[RemoveAction]:
-    """Write an action's rows, and for a merge what stays of the files that it touches; return those files' removal."""
+def _write_rows(
+    target: DeltaLocation, action: Action, files: DataFiles, deleted: dict[str, IntArray] | None
+) -> list[RemoveAction]:
+    """Write an action's rows, and for a merge what stays of the files that it touches; return those files' removal.
+
+    :param deleted: takes the positions of deleted rows of files that stay; None where such files are written again.
+    """
     removed: list[RemoveAction] = []
     if action.verb == "subtract":
         assert action.deletes is not None
@@ -106,16 +119,25 @@ def _write_rows(target: DeltaLocation, action: Action, files: DataFiles) -> list
         return removed
     assert action.deletes is not None
     deletes = action.deletes.select(action.key)
-    merge = target.merge_into(files)
+    merge = target.merge_into(files, on_read=deleted is not None)
     if action.later is None and not action.parts:
         action.typed(action.rows.num_rows)
-        return merge.put(action.rows, deletes)
+        removed = merge.put(action.rows, deletes)
+    else:
+        removed = merge.without(_written_keys(target, action, files, deletes))
+    if deleted is not None:
+        deleted |= merge.deleted
+    return removed
+
+
+def _written_keys(target: DeltaLocation, action: Action, files: DataFiles, deletes: pa.Table) -> pa.Table:
+    """Write an action's rows a piece at a time; return all keys of the merge."""
     keys = [deletes, *(target.columns_of(file, deletes.schema) for part in action.parts for file in part.added)]
     for piece in action.pieces():
         with target.writing():
             files.add(piece)
         keys.append(piece.select(action.key))
-    return merge.without(pa.concat_tables(keys))
+    return pa.concat_tables(keys)
 
 
 def _write_by_delta_rs(target: DeltaLocation, action: Action) -> None:

@@ -42,7 +42,7 @@ class WriterChoice:
 
     def choose_by_keys(self, target: DeltaLocation, keys: pa.Table) -> Choice:
         """Return the choice for a merge of rows and deletes with these keys."""
-        touched = files_with(target.actions, keys)
+        touched = files_with(target.live, keys)
         size = sum(file.size for file in touched)
         what = f"the merge touches {len(touched)} of {_files(target.actions.num_rows, size)}; {self._said(target)}"
         return Choice("spark" if size > self._rule.limit else "task", what)

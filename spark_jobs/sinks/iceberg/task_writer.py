@@ -26,6 +26,7 @@ from spark_jobs.sinks.iceberg.table import IcebergTable
 Writes = Literal["merge-on-read", "copy-on-write"]
 
 _REWRITTEN = 0.3  # share of a file's rows that are gone, above which the file is written again
+_OWN_BYTES = 1 << 20  # in the store: smaller files of neighbouring keys are written as one
 _COMPARED_FIRST = 4  # columns by which files are chosen, before whole rows are read
 _NO_FORMS = ValueForms({})
 _OPERATIONS = {"create": Operation.APPEND, "append": Operation.APPEND}
@@ -187,13 +188,15 @@ class RowChange:
                 )
             return
         self._change.remove(file.file)
-        start = 0
+        own, start = file.file.file_size_in_bytes >= _OWN_BYTES, 0
+        if own:
+            self._files.end_file(small=True)
         for piece in self._target.read(file, self._commit.fields, whole=True):
             stays = ~gone[start : start + piece.num_rows]
             start += piece.num_rows
             if stays.any():
                 self._add(piece.filter(pa.array(stays)))
-        self._files.end_full_file()
+        self._files.end_file(small=own)
 
     def _subtract(self) -> None:
         """Let one stored row go for each row to remove; hand back those that have no equal."""

@@ -16,6 +16,7 @@ from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta import by_delta_rs
 from spark_jobs.sinks.delta.spark_writer import StageWriter
 from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.sinks.delta.table_commits import TableCommits
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 
 STORED = pa.table({"id": pa.array([1], pa.int32()), "b": pa.array([2], pa.int8())})
@@ -57,7 +58,7 @@ def test_rows_of_other_types_are_refused_and_the_table_stays(
         else:
             files = target.new_files(rows.schema)
             files.add(rows)
-            target.commit_files(rows.schema, files.close(), [], "append", commit(2))
+            TableCommits(target).commit_files(rows.schema, files.close(), [], "append", commit(2))
     assert raised.value.code == "sink.types_differ"
     assert location().version == 0
     assert location().rows().equals(STORED)

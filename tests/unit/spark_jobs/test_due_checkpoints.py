@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.sinks.delta.table_commits import TableCommits
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 
 NONE = pa.table({"id": pa.array([], pa.int64())})
@@ -74,6 +75,6 @@ def test_two_that_write_one_leave_a_table_that_opens(tmp_path: Path) -> None:
         _commit(tmp_path, seq)
     other = DeltaLocation(str(tmp_path), {})
     assert _commit(tmp_path, 10) == 10
-    other.write_due_checkpoint(10)
+    TableCommits(other).write_due_checkpoint(10)
     assert _commit(tmp_path, 11) == 11
     assert DeltaLocation(str(tmp_path), {}).rows().num_rows == 12

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make the commits of a table that add and remove files: by delta-rs, or by our own where it has no such commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+import pyarrow as pa
+from deltalake import CommitProperties, Schema, TableFeatures
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+
+from airflow_provider_cdc.core.arrays import IntArray
+from airflow_provider_cdc.core.errors import SinkError, UnavailableError
+from airflow_provider_cdc.core.json_documents import json_bytes
+from spark_jobs.sinks.commits import Commit
+from spark_jobs.sinks.delta.commit_marks import COMPACTION, custom_metadata, properties
+from spark_jobs.sinks.delta.deletion_vectors import write_vectors
+from spark_jobs.sinks.delta.logged_files import logged_files
+from spark_jobs.sinks.delta.own_commits import (
+    LaterFiles,
+    checkpoint_is_due,
+    first_commit,
+    has_local_times,
+    later_commit,
+)
+from spark_jobs.sinks.delta.sink_errors import conflict, refused
+from spark_jobs.sinks.delta.stored_files import all_files
+from spark_jobs.sinks.delta.table import DeltaLocation
+
+
+class TableCommits:
+    """Makes commits to one table."""
+
+    def __init__(self, target: DeltaLocation) -> None:
+        self._target = target
+
+    def commit_files(
+        self,
+        schema: pa.Schema,
+        added: list[AddAction],
+        removed: list[RemoveAction],
+        mode: str,
+        commit: Commit,
+        deleted: Mapping[str, IntArray] | None = None,
+    ) -> None:
+        """Commit files that were written; creates the table where there is none.
+
+        :param mode: ``error`` for a new table, ``append``, or ``overwrite``: all other files go.
+        :param deleted: positions of all deleted rows of files that stay, by path.
+        :raises SinkError: files of other types would stand next to those that stay.
+        """
+        target = self._target
+        if not target.exists:
+            target.guarded(lambda: self._create(schema, added, commit))
+            return
+        if mode == "error":
+            raise conflict(target.location)
+        target.demand_ours(commit)
+        if mode != "overwrite":
+            target.demand_types(schema)
+        goes = removed or deleted or mode == "overwrite"
+        if (target.properties.get("delta.appendOnly") or "").lower() == "true" and goes:
+            raise refused("it may only be appended to", target.location, target.properties)
+        changes = mode == "append" and bool(target.lacks_columns(schema))
+        changes = changes or mode == "overwrite" or (has_local_times(schema) and not self._has_local_times)
+        if target.deleted or deleted:
+            columns = schema if changes else None
+            target.guarded(lambda: self._commit_vectors(columns, added, removed, mode, commit, deleted or {}))
+        elif changes and (mode != "overwrite" or (has_local_times(schema) and not self._has_local_times)):
+            target.guarded(lambda: self._change(schema, added, removed, mode, commit))
+        else:
+            target.guarded(lambda: self._commit(schema, added, removed, mode, commit))
+
+    @property
+    def _has_local_times(self) -> bool:
+        return "timestampNtz" in (self._target.table.protocol().writer_features or ())
+
+    def _commit(
+        self, schema: pa.Schema, added: list[AddAction], removed: list[RemoveAction], mode: str, commit: Commit
+    ) -> None:
+        """Commit by delta-rs."""
+        table = self._target.table
+        columns = Schema.from_arrow(schema) if mode == "overwrite" else table.schema()
+        table.create_write_transaction([*added, *removed], mode, columns, commit_properties=properties(commit))
+
+    def _commit_vectors(
+        self,
+        schema: pa.Schema | None,
+        added: list[AddAction],
+        removed: list[RemoveAction],
+        mode: str,
+        commit: Commit | None,
+        deleted: Mapping[str, IntArray],
+    ) -> None:
+        """Commit to a table that has deletion vectors, or gets some."""
+        target = self._target
+        if mode == "overwrite":
+            removed = [file.removal() for file in all_files(target.live, None)]
+        vectors = write_vectors(target.storage, deleted)
+        had = [file.path for file in removed if target.has_deleted(file.path)]
+        before = logged_files(target.storage, target.table.version(), [*had, *vectors])
+        marks = {"cdc": json_bytes(COMPACTION).decode()} if commit is None else custom_metadata(commit)
+        transaction = None if commit is None else (commit.app, commit.seq)
+        files = LaterFiles(added, removed, vectors, before)
+        self._create_commit(*later_commit(target.table, schema, files, marks, transaction))
+
+    def _change(
+        self, schema: pa.Schema, added: list[AddAction], removed: list[RemoveAction], mode: str, commit: Commit
+    ) -> None:
+        """Commit what gives the table other columns or features, in one commit where the store allows it."""
+        target = self._target
+        if not target.creates_itself:
+            if has_local_times(schema) and not self._has_local_times:
+                target.table.alter.add_feature(
+                    TableFeatures.TimestampWithoutTimezone,
+                    allow_protocol_versions_increase=True,
+                    commit_properties=CommitProperties(max_commit_retries=0),
+                )
+            self._commit(schema, added, removed, mode, commit)
+            return
+        if mode == "overwrite":
+            removed = [file.removal() for file in all_files(target.live, None)]
+        mine = (custom_metadata(commit), (commit.app, commit.seq))
+        self._create_commit(*later_commit(target.table, schema, LaterFiles(added, removed), *mine))
+
+    def _create(self, schema: pa.Schema, added: list[AddAction], commit: Commit) -> None:
+        target = self._target
+        if target.creates_itself:
+            self._create_commit(*first_commit(schema, added, custom_metadata(commit), commit.app, commit.seq))
+            return
+        create_table_with_add_actions(
+            target.location,
+            Schema.from_arrow(schema),
+            added,
+            "error",
+            storage_options=target.options or None,
+            commit_properties=properties(commit),
+        )
+
+    def _create_commit(self, name: str, content: bytes) -> None:
+        # as delta-rs; the rows' files do not wait either
+        if not self._target.storage.create(name, content, durable=False):
+            raise conflict(self._target.location)
+
+    def write_due_checkpoint(self, version: int) -> None:
+        """Write a checkpoint of the log if a commit of ours made the version of one: opening reads what came since.
+
+        A process that dies before it, or a store that fails, leaves the table as it is: the next one is ten commits
+        away. Two writers write the same.
+        """
+        target = self._target
+        if not checkpoint_is_due(version, target.properties):
+            return
+        with suppress(UnavailableError, SinkError), target.writing():
+            target.newest_version()
+            target.table.create_checkpoint()
+
+    def replace_files(self, added: list[AddAction], removed: list[RemoveAction]) -> None:
+        """Commit files with the rows of others, in whose place they come; what others committed meanwhile may stay."""
+        target, files = self._target, [replace(file, data_change=False) for file in added]
+        if target.deleted:
+            target.guarded(lambda: self._commit_vectors(None, files, removed, "append", None, {}))
+            return
+        marks = CommitProperties(custom_metadata={"cdc": json_bytes(COMPACTION).decode()})
+        actions = [*files, *removed]
+        target.guarded(
+            lambda: target.table.create_write_transaction(
+                actions, "append", target.table.schema(), commit_properties=marks
+            )
+        )
