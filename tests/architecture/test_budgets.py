@@ -24,7 +24,6 @@ LARGE_FILES = {
     "airflow_provider_cdc/plugins/queries.py": 553,
     "spark_jobs/driver/base_states.py": 569,
     "spark_jobs/driver/new_begins.py": 524,
-    "spark_jobs/sinks/delta/table.py": 427,
 }
 LARGE_FUNCTIONS = {
     "spark_jobs/tasks/land.py:land": 58,

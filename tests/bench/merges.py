@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one merge costs in each kind of table and each way of writing: CPU, bytes read back and files.
+"""Measure what one merge costs in each kind of table and each way of writing: CPU, bytes and files.
 
 ``python -m tests.bench.merges --rows 20000000``. Every case is checked: the table has as many rows as it should have.
 Compare figures of one run.
@@ -33,7 +33,7 @@ _TEXTS = 1_000  # different values of a text column
 
 @dataclass(frozen=True)
 class Figure:
-    """What one commit took."""
+    """Hold what one commit took."""
 
     kind: str
     case: str

@@ -13,7 +13,7 @@ import pytest
 
 from tests.captures.replaying import Lake, cut_before, full_ends, random_cuts
 from tests.captures.truth import SourceTable, differences, differing, load
-from tests.sample import ALL
+from tests.sample import ALL, TIMES
 from tests.services.broker import Broker
 from tests.services.capture import Record, partitions_of, read, replay
 
@@ -143,7 +143,7 @@ def _lost_at_the_time(name: str, problem: str) -> bool:
     return (name, full, column, key) in LOST_AT_THE_TIME
 
 
-@pytest.mark.parametrize(("name", "batches"), [*((name, 8) for name in (*CAPTURES, "shop")), ("public-a", 1)])
+@pytest.mark.parametrize(("name", "batches"), [*((name, 4 * TIMES) for name in (*CAPTURES, "shop")), ("public-a", 1)])
 def test_capture_in_batches_cut_anywhere_gives_the_final_content(
     name: str, batches: int, captured, tmp_path: Path
 ) -> None:

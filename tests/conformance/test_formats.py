@@ -22,6 +22,7 @@ from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Format, Gr
 from airflow_provider_cdc.core.formats.registry import FORMATS, format_names, is_planned_unopened, open_format
 from tests.conformance.damage import damaged, restructured
 from tests.conformance.golden import Golden, differing, load, records_of
+from tests.sample import TIMES
 from tests.services.capture import Record, read
 
 CAPTURES = Path(__file__).parents[1] / "captures" / "data"
@@ -158,7 +159,7 @@ def test_every_truncation_gives_the_same_rows_or_errors(name: str) -> None:
                 assert tuple(change[n] for n in IMAGE) in whole, golden.why
 
 
-@pytest.mark.parametrize(("damage", "count"), [(damaged, 10_000), (restructured, 15_000)])
+@pytest.mark.parametrize(("damage", "count"), [(damaged, 5_000 * TIMES), (restructured, 5_000 * TIMES)])
 def test_damaged_records_give_changes_or_errors(name: str, damage: Damage, count: int) -> None:
     chance = random.Random(7)
     values = _values(name)
@@ -294,7 +295,7 @@ def test_any_split_of_the_input_gives_the_same_changes(recorded: str) -> None:
     chance, wire = random.Random(1), open_format(recorded)
     for group in partitions(recorded):
         whole = plain([open_format(recorded).decode(recorded_records(group))])
-        cuts = sorted({0, len(group), *(chance.randrange(len(group) + 1) for _ in range(5))})
+        cuts = sorted({0, len(group), *(chance.randrange(len(group) + 1) for _ in range(3 * TIMES))})
         parts = [recorded_records(group[a:b]) for a, b in pairwise(cuts)]
         assert plain([wire.decode(part) for part in parts]) == whole
 

@@ -24,20 +24,20 @@ def logged_files(storage: Storage, version: int, paths: Collection[str]) -> dict
     :param paths: as the log states them.
     :raises SinkError: the log does not state one of them in a form that is read here.
     """
-    wanted, actions = set(paths), dict[str, dict[str, Any]]()
+    names, actions = set(paths), dict[str, dict[str, Any]]()
     checkpoint = (storage.read_unfinished("_delta_log/_last_checkpoint") or {"version": -1})["version"]
     last = int(checkpoint) if int(checkpoint) <= version else -1
     for number in range(version, last, -1):
-        if wanted <= actions.keys():
+        if names <= actions.keys():
             return actions
         for action in _commit(storage, number):
             file = action.get("add")
-            if file is not None and file["path"] in wanted:
+            if file is not None and file["path"] in names:
                 actions.setdefault(file["path"], file)
-    if last >= 0 and not wanted <= actions.keys():
-        for path, file in _checkpoint(storage, last, wanted).items():
+    if last >= 0 and not names <= actions.keys():
+        for path, file in _checkpoint(storage, last, names).items():
             actions.setdefault(path, file)
-    if not wanted <= actions.keys() or not all("numRecords" in str(one.get("stats")) for one in actions.values()):
+    if not names <= actions.keys() or not all("numRecords" in str(one.get("stats")) for one in actions.values()):
         raise SinkError(
             "sink.refused",
             "the table's log states its files in a way that deletes cannot be written next to",
@@ -53,14 +53,12 @@ def _commit(storage: Storage, number: int) -> list[dict[str, Any]]:
         return [json.loads(line) for line in bytes(stream.read()).splitlines() if line.strip()]
 
 
-def _checkpoint(storage: Storage, number: int, wanted: Collection[str]) -> dict[str, dict[str, Any]]:
+def _checkpoint(storage: Storage, number: int, paths: Collection[str]) -> dict[str, dict[str, Any]]:
     """Return files of a checkpoint in one part; one in several, or with parts of its own, is not read."""
     with storage.open_file(f"_delta_log/{number:020d}.checkpoint.parquet") as stream:
         file = pq.ParquetFile(stream)
-        names = set(file.schema_arrow.names)
-        if "add" not in names:
+        if "add" not in file.schema_arrow.names:
             return {}
         rows = file.read(columns=_COLUMNS).column("add").combine_chunks()
-    paths = pc.struct_field(rows, "path")
-    some = rows.filter(pc.is_in(paths, pa.array(sorted(wanted))))
+    some = rows.filter(pc.is_in(pc.struct_field(rows, "path"), pa.array(sorted(paths))))
     return {one["path"]: {key: value for key, value in one.items() if value is not None} for one in some.to_pylist()}

@@ -443,7 +443,7 @@ def test_a_catalog_of_ones_own_has_no_place_for_the_change_log() -> None:
         ({"type": "iceberg", "root": "/data"}, "sink.root: unknown key"),
         ({"type": "iceberg"}, "sink.warehouse: is empty"),
         ({"type": "iceberg", "warehouse": "s3://b/lake"}, "sink.connection: is missing"),
-        ({"type": "iceberg", "warehouse": "/d", "writes": "mor"}, "known: merge-on-read, copy-on-write"),
+        ({"type": "iceberg", "warehouse": "/d", "writes": "on-read"}, "known: merge-on-read, copy-on-write"),
         ({"type": "icebreg", "root": "/d"}, "sink.type: 'icebreg' is not known; known: delta, iceberg"),
         ({"type": "delta", "warehouse": "/d"}, "sink.warehouse: unknown key"),
     ],

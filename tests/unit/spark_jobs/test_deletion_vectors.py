@@ -100,8 +100,8 @@ def test_every_reader_sees_the_rows_after_each_of_many_merges(tmp_path: Path) ->
     assert reader().open(table.location, {}).count() == len(table.model)
     assert not newest.holds_same(newest.at_version(16))
     keys = pa.table({"id": pa.array([*range(0, ROWS + 100, 13)], pa.int64())})
-    found = {row["id"]: row["v"] for row in newest.rows(keys).to_pylist()}
-    assert found == {key: value for key, value in table.model.items() if key % 13 == 0}
+    of_keys = {row["id"]: row["v"] for row in newest.rows(keys).to_pylist()}
+    assert of_keys == {key: value for key, value in table.model.items() if key % 13 == 0}
 
 
 def test_delta_rs_arrow_reader_refuses_what_it_cannot_read(tmp_path: Path) -> None:
