@@ -78,7 +78,7 @@ class BatchResult(Document):
     :param schema_changes: number of DDL records that were new.
     :param quarantined: records and rows that could not be carried.
     :param seconds: duration of the whole request; ``phases`` of the engine's parts.
-    :param cut: position and time that the tables have reached, and whether all of them have.
+    :param cut: position and time that the tables have reached, whether all of them have, and whether at once.
     :param parked: tables that are parked now; ``waiting`` those that wait for a schema change.
     :param asked_changes: schema changes that the batch asks about or decides.
     :param lost: records that Kafka deleted before they were read.
@@ -159,7 +159,7 @@ def published(
     after = {**before, **{state.table_id: state for state in result.states}}
     by_name = {**_by_name(before.values()), **_by_name(result.states)}
     report.tables = [_table(line, by_name.get((line.database, line.table))) for line in result.tables]
-    report.phases, report.cut = result.seconds, _cut(after.values())
+    report.phases, report.cut = result.seconds, {**_cut(after.values()), "atomic": result.together}
     report.statements = [text[:_SHOWN_TEXT] for text in result.statements[:_SHOWN]]
     report.parked, report.waiting = _unsettled(after.values())
     if report.status == ResultStatus.DONE and report.waiting:

@@ -84,6 +84,8 @@ def _state_tables(batch: BatchContext, result: Result, plan: ApplyPlan, reports:
     """State the outcome of each table, and whether one is parked."""
     job = batch.job
     result.tables = [_line(task, reports[task.table_id]) for task in plan.tasks] + plan.not_rebuilt
+    committed = [report for report in reports.values() if report.status == ApplyStatus.COMMITTED]
+    result.together = bool(committed) and all(report.together for report in committed)
     not_rebuilt = plan.not_rebuilt or any(failed_rebuild(job, task, reports[task.table_id]) for task in plan.tasks)
     every = [*result.states, *still_parked(job, result.states)]
     if not_rebuilt or any(state.state == TableStatus.PARKED for state in every):

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hand the tables of a batch out to tasks, again where one has to go back, and let Spark commit what they staged."""
+"""Hand the tables of a batch out to tasks, again where one has to go back, and commit what they staged."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
@@ -126,23 +125,22 @@ def _apply_tasks(job: JobDocument, secrets: Secrets, bundle: Sequence[ApplyTask]
 
 
 def _commit_staged(batch: BatchContext, tasks: Sequence[ApplyTask], reports: dict[str, ApplyReport]) -> None:
-    """Let Spark commit what tasks staged, a few tables at a time, and take over the tables' new versions."""
+    """Commit what tasks staged, and take over the tables' new versions."""
     job, storage = batch.job, batch.storage
     sink = open_sink(job, batch.secrets)
-    if batch.session is None or sink.spark is None:
+    committer = None if job.scratch else sink.committer(batch.session, storage)
+    if committer is None:
         return
-    committer = sink.spark.committer(batch.session, storage)
-
-    def commit(task: ApplyTask) -> None:
-        report = reports[task.table_id]
-        try:
-            committer.commit_staged(staged_folder(job.pipeline, job.seq, task.table_id))
-            report.version = sink.open(job.at(task.location)).version
-        except Exception as error:
-            report.fail(as_cdc_error(error, {"table": f"{task.database}.{task.table}"}))
-
     # what else is staged is of an attempt that died, and another writer may be chosen now
     staged = [task for task in tasks if reports[task.table_id].is_staged]
-    with ThreadPoolExecutor(max_workers=min(4, job.parallelism)) as pool:
-        list(pool.map(commit, staged))
+    folders = [staged_folder(job.pipeline, job.seq, task.table_id) for task in staged]
+    for task, problem in zip(staged, committer.commit(folders, min(4, job.parallelism)), strict=True):
+        report = reports[task.table_id]
+        try:
+            if problem is not None:
+                raise problem
+            report.version = sink.open(job.at(task.location)).version
+            report.together = committer.together
+        except Exception as error:
+            report.fail(as_cdc_error(error, {"table": f"{task.database}.{task.table}"}))
     storage.delete_folder(staged_root(job.pipeline, job.seq))

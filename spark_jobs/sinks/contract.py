@@ -235,7 +235,7 @@ class Writer(Protocol[Opened]):
     def commit(self, target: Opened, action: Action) -> int | None:
         """Carry out one action in one commit that bears ``action.commit``.
 
-        :return: the table's version then, None where Spark is to make the commit.
+        :return: the table's version then, None where the driver is to make the commit.
         :raises UnavailableError: nothing of it is visible; may succeed later.
         """
         ...
@@ -281,7 +281,7 @@ class PreviewWriter(Writer[Opened], Protocol[Opened]):
 
 
 class SparkSide(Protocol):
-    """Commits on the driver, through Spark, what tasks staged."""
+    """Prepares Spark for what its driver is to commit."""
 
     def settings(self, job: JobDocument) -> dict[str, str]:
         """Return properties that Spark needs for it, secrets included."""
@@ -299,19 +299,20 @@ class SparkSide(Protocol):
         """Return whether Spark can write columns of these names."""
         ...
 
-    def committer(self, session: SparkSession, storage: Storage) -> StagedCommits:
-        """Return what commits the actions that tasks staged in a lake."""
-        ...
-
 
 class StagedCommits(Protocol):
-    """Commits actions that tasks staged; several threads may call it."""
+    """Commits on the driver what tasks staged: through Spark, or all tables at once.
 
-    def commit_staged(self, folder: str) -> None:
-        """Commit what a task staged in a folder; does nothing when it staged nothing.
+    :ivar together: readers see the commits of all tables, or of none.
+    """
 
-        :raises UnavailableError: Spark or the store failed; nothing of it is visible.
-        :raises SinkError: the table or the rows forbid the commit.
+    together: bool
+
+    def commit(self, folders: Sequence[str], parallelism: int) -> Sequence[Exception | None]:
+        """Commit what tasks staged, a table in each folder; nothing is done for one with nothing in it.
+
+        :param parallelism: commits that may be made at a time.
+        :return: of each what went wrong, None for nothing: ``UnavailableError`` where it may succeed later.
         """
         ...
 
@@ -350,6 +351,13 @@ class Sink(Protocol[Table]):
 
     def discard(self, location: str, rows: Sequence[WrittenRows]) -> None:
         """Remove files that tasks wrote and that no commit tried to add."""
+        ...
+
+    def committer(self, session: SparkSession | None, storage: Storage) -> StagedCommits | None:
+        """Return what commits on the driver the actions that tasks staged in a lake; None where they make theirs.
+
+        :param session: None in a batch without one.
+        """
         ...
 
     def maintain(self, target: Table, report: TableMaintenance, maintenance: Maintenance, first: str | None) -> None:

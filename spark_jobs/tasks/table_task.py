@@ -158,9 +158,10 @@ class ApplyReport:
     :param refused: rows that do not fit and park the table, the first of them.
     :param rewind_to: position that the table has to go back behind first, where the status is ``rewind``.
     :param files: of a preview the files of the table that the commit would write again, with ``file_bytes``.
-    :param choice: writer of the commit; what is Spark's is only staged. None without a commit.
+    :param choice: writer of the commit; what the driver commits is only staged. None without a commit.
     :param part: of a task that has a part or a bucket of a table, if nothing went wrong.
     :param state: of the table after it; of ``ahead`` the state that the table's own commit states.
+    :param together: the commit was made with those of the other tables.
     """
 
     table_id: str
@@ -181,11 +182,12 @@ class ApplyReport:
     file_bytes: int = 0
     choice: Choice | None = None
     part: PartResult | None = None
+    together: bool = False
 
     @property
     def is_staged(self) -> bool:
-        """Return whether the Spark writer is to commit what the task staged."""
-        return self.status == ApplyStatus.COMMITTED and self.choice is not None and self.choice.writer == "spark"
+        """Return whether the driver is to commit what the task staged."""
+        return self.status == ApplyStatus.COMMITTED and self.choice is not None and self.version is None
 
     def fail(self, error: CdcError) -> None:
         """Report an error: the batch should run again if it is ``Transient``, else the table is parked."""

@@ -25,9 +25,10 @@ from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action, Sink, Stored
 from tests.bench.report import say
 from tests.sinks.actions import columns_of
-from tests.sinks.kinds import OPTIONS, sink_of
+from tests.sinks.kinds import sink_of
 
 APP = "cdc/bench/t/0"
+KINDS = ["delta", "delta merge-on-read", "iceberg", "iceberg copy-on-write"]
 _TEXTS = 1_000  # different values of a text column
 
 
@@ -116,11 +117,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.merges", description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of the table (default 1,000,000)")
     parser.add_argument("--changes", type=int, default=10_000, help="changed keys of a merge (default 10,000)")
-    parser.add_argument("--kind", action="append", choices=list(OPTIONS)[:-2], help="may be repeated; default: all")
+    parser.add_argument("--kind", action="append", choices=KINDS, help="may be repeated; default: all")
     parser.add_argument("--rounds", type=int, default=3, help="the least of each figure counts (default 3)")
     parser.add_argument("--json", type=Path, help="file for the figures")
     options = parser.parse_args(arguments)
-    kinds, least = options.kind or list(OPTIONS)[:-2], dict[tuple[str, str], Figure]()
+    kinds, least = options.kind or KINDS, dict[tuple[str, str], Figure]()
     cpu: Callable[[Figure], float] = lambda figure: figure.cpu_seconds  # noqa: E731
     for number in range(options.rounds):
         for kind in kinds:

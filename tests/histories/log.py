@@ -27,6 +27,7 @@ from spark_jobs.readers.task_reader import LOOK_BACK
 from spark_jobs.sinks.delta import key_merge
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.iceberg import committing, task_writer
+from spark_jobs.sinks.iceberg.batch_commit import BatchCommit
 from tests.histories.records import Record
 
 Partitions = dict[tuple[str, int], list[Record]]
@@ -96,7 +97,15 @@ class Log:
             self.reached("commit", lambda: settle(*arguments))
 
         monkeypatch.setattr(DeltaLocation, "guarded", commit)
+        at_once = BatchCommit._settled
+
+        def settled_at_once(*arguments: Any) -> Exception | None:
+            self.commits += 1
+            problem: Exception | None = self.reached("commit", lambda: at_once(*arguments))
+            return problem
+
         monkeypatch.setattr(committing, "settle", settled)
+        monkeypatch.setattr(BatchCommit, "_settled", settled_at_once)
         for module in (key_merge, task_writer):  # of so small files most rows are gone at once
             monkeypatch.setattr(module, "_REWRITTEN", 0.8)
         monkeypatch.setattr(Storage, "create_json", create)

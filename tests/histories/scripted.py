@@ -50,6 +50,7 @@ class Script:
     root: Path
     name: str = field(default="scripted", kw_only=True)
     lake_root: str = field(default="", kw_only=True)
+    sink_options: dict[str, str] | None = field(default=None, kw_only=True)
     sink_type: str = field(default="delta", kw_only=True)
     format: str = "debezium-json"
     schema_topic: str | None = "src"
@@ -123,6 +124,7 @@ class Script:
             fingerprint=json.dumps([self.format, self.options, self.policy, self.tables], sort_keys=True),
             lake=self.identity,
             sink_type=self.sink_type,
+            sink_options=self.sink_options,
             lake_root=self.lake_root,
         )
 

@@ -21,7 +21,7 @@ from tests.services.process import SHORT_LIVED_JAVA, Server, free_port, listens
 
 LOCK = Path(__file__).with_name("rest_catalog.lock")
 _FLAGS = ["-Xmx400m", *SHORT_LIVED_JAVA.split(), "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-_COMMIT = re.compile(r"/v1/namespaces/[^/]+/tables/[^/]+")
+_COMMIT = re.compile(r"/v1/(namespaces/[^/]+/tables/[^/]+|transactions/commit)")
 _OWN_HEADERS = {"host", "content-length", "accept-encoding", "transfer-encoding", "connection"}
 
 

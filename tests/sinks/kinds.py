@@ -18,6 +18,7 @@ OPTIONS: Mapping[str, Callable[[Path], dict[str, str]]] = {
     "iceberg": lambda root: IcebergSink(str(root)).options(),
     "iceberg copy-on-write": lambda root: IcebergSink(str(root), writes="copy-on-write").options(),
     "iceberg rest": lambda root: {**shared_catalog().options(), "namespace": f"n{abs(hash(root))}"},
+    "iceberg at once": lambda root: {**options_of("iceberg rest", root), "commit": "batch"},
     "parquet folder": lambda root: {},
 }
 

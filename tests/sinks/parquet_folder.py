@@ -220,6 +220,9 @@ class FolderSink:
         for name in (name for some in rows for name in some.added):
             Storage(location).delete_file(name)
 
+    def committer(self, session: Any, storage: Storage) -> None:
+        return None
+
     def maintain(
         self, target: FolderTable, report: TableMaintenance, maintenance: Maintenance, first: str | None
     ) -> None:

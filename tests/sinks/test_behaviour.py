@@ -22,13 +22,15 @@ from airflow_provider_cdc.sinks.contract import TableReader
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Choice, Commit, Owner, WriterName
 from spark_jobs.sinks.contract import Action, Sink, Stored, Writer, WriterRule
+from spark_jobs.sinks.delta.spark_writer import SparkWriter
 from spark_jobs.sinks.ownership import owns
 from tests.sample import ALL
 from tests.sinks.actions import APP, columns_of, commit, in_pieces, rows
 from tests.sinks.kinds import OPTIONS, options_of, type_of
 
 FOLDER = SinkKind("tests.sinks.parquet_folder", "tests.sinks.parquet_folder", "pyarrow")
-KINDS = {**{name: SINKS[type_of(name)] for name in OPTIONS if "folder" not in name}, "parquet folder": FOLDER}
+DRIVEN = {"iceberg at once", "parquet folder"}  # the driver commits; registered by a test
+KINDS = {**{name: SINKS[type_of(name)] for name in OPTIONS if name not in DRIVEN}, "parquet folder": FOLDER}
 WITH_SPARK = {"delta"}
 FEWER = {"iceberg copy-on-write", "iceberg rest"}  # they share what differs by way with "iceberg"
 
@@ -125,9 +127,9 @@ def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Tables:
     kind, way = request.param
     tables = tables_of(kind, tmp_path)
     if way.startswith("spark"):
-        assert tables.sink.spark is not None
-        session, storage = request.getfixturevalue("session"), Storage(str(tmp_path / "stage"))
-        tables.spark = tables.sink.spark.committer(session, storage).commit_staged
+        committer = tables.sink.committer(request.getfixturevalue("session"), Storage(str(tmp_path / "stage")))
+        assert isinstance(committer, SparkWriter)
+        tables.spark = committer.commit_staged
     tables.change = _in_pieces if "pieces" in way else in_parts if "parts" in way else tables.change
     return tables
 

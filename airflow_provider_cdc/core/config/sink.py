@@ -71,6 +71,8 @@ class IcebergSink:
     :param namespace: in front of all databases, levels separated by dots; a SQL catalog and Glue know one level, so
         there it is ``<namespace>_<database>``.
     :param writes: whether a merge deletes rows by their positions (``merge-on-read``), or writes their files again.
+    :param commit: whether each table is committed by itself (``table``), or all tables of a batch at once (``batch``),
+        which a REST catalog can do.
     :param storage_connection: Airflow connection of type ``aws`` with the object store's address and secrets; not
         needed where the catalog hands out credentials.
     :param storage_options: further options of the store; no secrets.
@@ -80,6 +82,7 @@ class IcebergSink:
     connection: str | None = None
     namespace: str = ""
     writes: str = "merge-on-read"
+    commit: str = "table"
     storage_connection: str | None = None
     storage_options: dict[str, str] = field(default_factory=dict)
     type: str = "iceberg"
@@ -88,6 +91,9 @@ class IcebergSink:
         checks = Checks("sink")
         checks.choice("type", self.type, ["iceberg"])
         checks.choice("writes", self.writes, WRITES)
+        checks.choice("commit", self.commit, ("table", "batch"))
+        if self.commit == "batch" and self.connection is None:
+            checks.problem("commit", "a batch is committed at once by a REST catalog only: name its connection")
         checks.connection("connection", self.connection, optional=True)
         if self.namespace != "":
             checks.text("namespace", self.namespace)
@@ -126,7 +132,8 @@ class IcebergSink:
             catalog["iceberg.warehouse"] = (
                 f"file://{self.warehouse}" if self.warehouse.startswith("/") else self.warehouse
             )
-        return {**self.storage_options, **catalog, "namespace": self.namespace, "writes": self.writes}
+        own = {"namespace": self.namespace, "writes": self.writes, "commit": self.commit}
+        return {**self.storage_options, **catalog, **own}
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -136,6 +143,7 @@ class IcebergSink:
             "connection": self.connection,
             "namespace": self.namespace,
             "writes": self.writes,
+            "commit": self.commit,
             "storage_connection": self.storage_connection,
             "storage_options": dict(self.storage_options),
         }

@@ -133,6 +133,7 @@ class Result(Document):
     :param new_generations: ``topic/partition:offset`` of the first record of each generation that was approved with
         this batch.
     :param asked_changes: schema changes that the batch asks about or decides (documents of ``AskedChange``).
+    :param together: all tables were committed at once.
     :param replayed: the batch took the rows again that its job names, rebuilt its tables, or carried out its decision
         or approval.
     :param fingerprint: digest of the configuration that the batch was carried out with.
@@ -166,6 +167,7 @@ class Result(Document):
     lake_batches: list[dict[str, Any]] = field(default_factory=list)
     asked_changes: list[dict[str, Any]] = field(default_factory=list)
     replayed: bool = False
+    together: bool = False
     entries: list[QuarantineEntry] = field(default_factory=list)
     row_changes: dict[str, dict[str, int]] = field(default_factory=dict)
     unfit: list[dict[str, Any]] = field(default_factory=list)

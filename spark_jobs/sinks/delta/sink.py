@@ -55,10 +55,6 @@ class DeltaSparkSide:
         """Return whether Spark can write columns of these names."""
         return can_name(columns)
 
-    def committer(self, session: SparkSession, storage: Storage) -> SparkWriter:
-        """Return what commits the actions that tasks staged."""
-        return SparkWriter(session, storage)
-
 
 class DeltaSink:
     """Delta tables in one store."""
@@ -82,6 +78,10 @@ class DeltaSink:
     def preview(self, rule: WriterRule) -> PreviewWriter:
         """Return the writer of a preview."""
         return PreviewWriter(rule)
+
+    def committer(self, session: SparkSession | None, storage: Storage) -> SparkWriter | None:
+        """Return what commits through Spark the actions that tasks staged."""
+        return None if session is None else SparkWriter(session, storage)
 
     def discard(self, location: str, rows: Sequence[WrittenRows]) -> None:
         """Remove files that no commit names; where the store fails they stay."""

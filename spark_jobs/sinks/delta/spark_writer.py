@@ -7,6 +7,7 @@ import json
 import threading
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -189,11 +190,26 @@ class StagedFile:
 
 
 class SparkWriter:
-    """The half that runs in the driver."""
+    """The half that runs in the driver (``contract.StagedCommits``)."""
+
+    together = False
 
     def __init__(self, session: SparkSession, storage: Storage) -> None:
         self._session, self._storage = session, storage
         self._sessions = threading.local()
+
+    def commit(self, folders: Sequence[str], parallelism: int) -> list[Exception | None]:
+        """Commit what tasks staged, some tables at a time."""
+
+        def commit(folder: str) -> Exception | None:
+            try:
+                self.commit_staged(folder)
+            except Exception as error:
+                return error
+            return None
+
+        with ThreadPoolExecutor(max_workers=max(1, parallelism)) as pool:
+            return list(pool.map(commit, folders))
 
     def commit_staged(self, folder: str) -> None:
         """Commit what a task staged; does nothing when it staged nothing.

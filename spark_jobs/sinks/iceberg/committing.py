@@ -11,6 +11,8 @@ import json
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
 
 from pydantic import Field
 from pyiceberg.exceptions import NamespaceAlreadyExistsError
@@ -58,6 +60,30 @@ class _NumberedSchemaUpdate(AddSchemaUpdate):  # type: ignore[misc]
     last_column_id: int = Field(alias="last-column-id")
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the catalog has to be asked for, for one commit to one table.
+
+    :param mark: the commit's own, which the table has once it went through.
+    :param version: that it makes.
+    """
+
+    identifier: tuple[str, ...]
+    requirements: tuple[TableRequirement, ...]
+    updates: tuple[TableUpdate, ...]
+    mark: str
+    version: int
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data, as the catalog's protocol has it."""
+        plain = {"by_alias": True, "exclude_none": True, "mode": "json"}
+        return {
+            "identifier": {"namespace": list(self.identifier[:-1]), "name": self.identifier[-1]},
+            "requirements": [one.model_dump(**plain) for one in self.requirements],
+            "updates": [one.model_dump(**plain) for one in self.updates],
+        }
+
+
 class TableCommit:
     """One commit to a table that is being prepared.
 
@@ -99,6 +125,22 @@ class TableCommit:
 
         :raises UnavailableError: ``sink.commit_conflict``, or the catalog failed; nothing of it is visible.
         """
+        prepared = self.prepare(change, operation)
+        settle(self._target, prepared)
+        return prepared.version
+
+    def make_empty(self) -> None:
+        """Make the table, without rows and without the batch's mark.
+
+        :raises UnavailableError: as :meth:`make`.
+        """
+        mark = uuid.uuid4().hex
+        properties = {name: value for name, value in self._properties(mark).items() if not name.startswith(APPLIED)}
+        updates = (*self._created, SetPropertiesUpdate(updates=properties))
+        settle(self._target, Prepared(self._target.identifier, (AssertCreate(),), updates, mark, 0))
+
+    def prepare(self, change: FileChange, operation: Operation) -> Prepared:
+        """Write the commit's files; return what the catalog has to be asked for."""
         target, metadata, base = self._target, self._metadata, self._target.snapshot
         mark = uuid.uuid4().hex
         with reaching(target.where):
@@ -119,8 +161,7 @@ class TableCommit:
                 type=SnapshotRefType.BRANCH,
             ),
         )
-        settle(target, self._requirements(base), updates, mark)
-        return number
+        return Prepared(target.identifier, self._requirements(base), updates, mark, number)
 
     def _requirements(self, base: Snapshot | None) -> tuple[TableRequirement, ...]:
         if self._created:
@@ -186,24 +227,21 @@ def expire(target: IcebergTable, snapshot_ids: list[int]) -> None:
         AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=None if newest is None else newest.snapshot_id),
     )
     updates = (RemoveSnapshotsUpdate(snapshot_ids=snapshot_ids), SetPropertiesUpdate(updates={COMMIT: mark}))
-    settle(target, requirements, updates, mark)
+    settle(target, Prepared(target.identifier, requirements, updates, mark, 0))
 
 
-def settle(
-    target: IcebergTable, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...], mark: str
-) -> None:
+def settle(target: IcebergTable, prepared: Prepared) -> None:
     """Make a commit, and look whether it went through where the catalog's answer leaves it open.
 
-    :param mark: the commit's own, which the table has once it went through.
     :raises UnavailableError: ``sink.commit_conflict``, nothing of it is visible.
     """
     metadata = target.table.metadata if target.exists else None
     table = target.table if metadata is not None else _Named(target.identifier)
     try:
-        target.catalog.commit_table(table, requirements, updates)
+        target.catalog.commit_table(table, prepared.requirements, prepared.updates)
     except (*UNKNOWN, Existing) as error:
         now = target.newest()
-        if now.exists and now.properties.get(COMMIT) == mark:
+        if now.exists and now.properties.get(COMMIT) == prepared.mark:
             return
         raise conflict(target, error) from error
 

@@ -29,7 +29,7 @@ class PreviewWriter(TaskWriter):
         """Return that a preview looks at each table in one task."""
         return False
 
-    def commit(self, target: IcebergTable, action: Action) -> int | None:  # type: ignore[override]
+    def commit(self, target: IcebergTable, action: Action) -> int | None:
         """Type the rows of an action and count the files; return the version that the table has."""
         self.choice = Choice("task", "Iceberg tables are written by tasks")
         keys = [piece.select(action.key) for piece in action.pieces()]

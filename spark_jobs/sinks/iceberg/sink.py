@@ -5,18 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from airflow_provider_cdc.core.config.iceberg_options import identifier_of
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import CdcError
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.contract import WriterRule, WrittenRows
+from spark_jobs.sinks.iceberg.batch_commit import BatchCommit, Stage
 from spark_jobs.sinks.iceberg.catalogs import open_catalog, reaching
 from spark_jobs.sinks.iceberg.maintenance import maintain
 from spark_jobs.sinks.iceberg.preview_writer import PreviewWriter
 from spark_jobs.sinks.iceberg.table import IcebergTable
 from spark_jobs.sinks.iceberg.task_writer import TaskWriter, Writes
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def open_sink(options: Mapping[str, str]) -> IcebergSink:
@@ -35,6 +39,7 @@ class IcebergSink:
 
     def __init__(self, options: dict[str, str]) -> None:
         self._options = options
+        self._at_once = options.get("commit") == "batch"
         self._writes = cast(Writes, options.get("writes", "merge-on-read"))
 
     def open(self, location: str, version: int | None = None) -> IcebergTable:
@@ -50,7 +55,7 @@ class IcebergSink:
 
     def writer(self, rule: WriterRule, storage: Storage, folder: str) -> TaskWriter:
         """Return the writer of a table."""
-        return TaskWriter(self._writes)
+        return TaskWriter(self._writes, Stage(storage, folder) if self._at_once else None)
 
     def task_writer(self) -> TaskWriter:
         """Return the writer that commits in this process."""
@@ -59,6 +64,10 @@ class IcebergSink:
     def preview(self, rule: WriterRule) -> PreviewWriter:
         """Return the writer of a preview."""
         return PreviewWriter(self._writes)
+
+    def committer(self, session: SparkSession | None, storage: Storage) -> BatchCommit | None:
+        """Return what commits all tables of a batch at once, None where each task commits."""
+        return BatchCommit(open_catalog(self._options), storage) if self._at_once else None
 
     def discard(self, location: str, rows: Sequence[WrittenRows]) -> None:
         """Remove files that no commit names; where the store fails they stay."""

@@ -174,8 +174,9 @@ class IcebergTable:
 
     def newest_app(self, *, of_anybody: bool = True) -> str | None:
         """Return the application of the newest commit that may have changed rows."""
-        if self.snapshot is None:
-            return "" if of_anybody else None
+        if self.snapshot is None:  # made, and without rows so far
+            maker = json.loads(self.properties.get(FACTS, "{}")).get("app")
+            return maker or ("" if of_anybody else None)
         for snapshot in self._history():
             app = str(_says(snapshot).get("app", ""))
             if app or (of_anybody and not _keeps_rows(snapshot)):

@@ -15,6 +15,7 @@ from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.contract import Action, WrittenRows
+from spark_jobs.sinks.iceberg.batch_commit import Stage
 from spark_jobs.sinks.iceberg.catalogs import reaching
 from spark_jobs.sinks.iceberg.columns import widens
 from spark_jobs.sinks.iceberg.committing import TableCommit, conflict
@@ -33,22 +34,26 @@ _OPERATIONS = {"create": Operation.APPEND, "append": Operation.APPEND}
 
 
 class TaskWriter:
-    """Commit in this process.
+    """Commit in this process, or leave it to the driver.
 
     :param writes: whether rows that go are deleted by their positions, or their files written again.
+    :param stage: takes what the driver is to commit, None where it is committed here.
     """
 
-    def __init__(self, writes: Writes) -> None:
-        self._writes = writes
+    def __init__(self, writes: Writes, stage: Stage | None = None) -> None:
+        self._writes, self._stage = writes, stage
         self.choice: Choice | None = None
 
-    def commit(self, target: IcebergTable, action: Action) -> int:
-        """Carry out one action in one commit; return the version it made."""
+    def commit(self, target: IcebergTable, action: Action) -> int | None:
+        """Carry out one action in one commit; return the version it made, None where the driver is to make it."""
         self.choice = Choice("task", f"Iceberg tables are written by tasks ({self._writes})")
         action.commit.facts["writer"] = self.choice.document()
         if action.verb == "create" and target.exists:
             raise conflict(target)
         target.demand_ours(action.commit)
+        if self._stage is not None and not target.exists:  # one request for several tables makes none
+            TableCommit(target, action.columns, action.commit).make_empty()
+            target = target.newest()
         commit = TableCommit(target, action.columns, action.commit)
         change = FileChange()
         files = NewFiles(commit.io, commit.folder, commit.fields)
@@ -60,7 +65,11 @@ class TaskWriter:
             files.discard()
             raise
         # from here on the files stay: a commit that seems to fail may have gone through
-        return commit.make(change, _OPERATIONS.get(action.verb, Operation.OVERWRITE))
+        operation = _OPERATIONS.get(action.verb, Operation.OVERWRITE)
+        if self._stage is None:
+            return commit.make(change, operation)
+        self._stage.put(commit.prepare(change, operation))
+        return None
 
     def may_need_spark(self, target: IcebergTable) -> bool:
         """Return that each merge is this writer's."""
