@@ -194,7 +194,8 @@ class Moved(Replay):
 
     def _demand_refused(self, folder: Path) -> None:
         before = digests(folder)
-        job = replace(self._job(self._next(), []), sink_root=str(folder))
+        job = self._job(self._next(), [])
+        job = replace(job, sink_root=str(folder), lake_root=f"{folder}/.log" if job.lake_root else "")
         self.log.arm(None)
         try:
             sync(job, {}, self.run_tasks, lambda line: None)
@@ -221,6 +222,7 @@ class Moved(Replay):
         return replace(
             job,
             sink_root=self._spelling,
+            lake_root=f"{self._spelling}/.log" if job.lake_root else "",
             policy=RunPolicy(**{**job.policy.document(), **self._policy}),
             tables=TableRules.from_document(rules),
             format_options=options,

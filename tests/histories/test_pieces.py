@@ -26,9 +26,9 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counts = Counter[str]()
     write = task_writer._write_files
 
-    def counted(location: Any, action: Any) -> None:
+    def counted(location: Any, action: Any, **options: Any) -> None:
         counts[action.verb] += 1
-        write(location, action)
+        write(location, action, **options)
 
     monkeypatch.setattr("tests.histories.run.RunPolicy", partial(RunPolicy, apply_bytes=1))
     monkeypatch.setattr(ordered_changes, "PORTION_BYTES", 200)
