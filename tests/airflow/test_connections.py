@@ -124,6 +124,7 @@ def test_a_rest_catalog_gets_its_address_and_its_client(connect: Connect) -> Non
         "iceberg.scope": "all",
         "namespace": "raw",
         "writes": "merge-on-read",
+        "commit": "table",
     }
 
 
