@@ -30,6 +30,8 @@ class TableResult(Document):
     :param state: status after the batch; None where the table has no state of its own.
     :param version: version of the target, None before the first commit.
     :param writer: who committed, ``task`` or ``spark``, empty without a commit; ``writer_reason`` says why.
+    :param contradictions: changes that did not find what the log says, by kind.
+    :param agreed: rows before changes that had all values that the log says.
     """
 
     database: str
@@ -42,6 +44,8 @@ class TableResult(Document):
     reason: str = ""
     writer: str = ""
     writer_reason: str = ""
+    contradictions: dict[str, int] = field(default_factory=dict)
+    agreed: int = 0
 
     @property
     def name(self) -> str:
@@ -51,7 +55,11 @@ class TableResult(Document):
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
         left_out = {"state", "version"} if self.state is None else set()
-        left_out |= {name for name in ("reason", "writer", "writer_reason") if not getattr(self, name)}
+        left_out |= {
+            name
+            for name in ("reason", "writer", "writer_reason", "contradictions", "agreed")
+            if not getattr(self, name)
+        }
         return {name: value for name, value in to_plain(self).items() if name not in left_out}
 
 
@@ -81,6 +89,7 @@ class BatchResult(Document):
     :param cut: position and time that the tables have reached, whether all of them have, and whether at once.
     :param parked: tables that are parked now; ``waiting`` those that wait for a schema change.
     :param asked_changes: schema changes that the batch asks about or decides.
+    :param contradictions: the first changes that did not find what the log says.
     :param lost: records that Kafka deleted before they were read.
     :param error: why the batch failed; ``Transient`` where the same batch may succeed later.
     :param repeated: the batch was committed by an earlier request.
@@ -105,6 +114,7 @@ class BatchResult(Document):
     asked_changes: list[dict[str, Any]] | None = None
     lossy: dict[str, int] | None = None
     quarantine: list[dict[str, Any]] | None = None
+    contradictions: list[dict[str, Any]] | None = None
     lost: list[dict[str, Any]] | None = None
     error: CdcError | None = None
     repeated: bool | None = None
@@ -168,6 +178,7 @@ def published(
     report.asked_changes = result.asked_changes or None
     report.lossy = result.lossy or None
     report.quarantine = result.quarantine[:_SHOWN] or None
+    report.contradictions = result.contradictions[:_SHOWN] or None
     return report
 
 
@@ -185,6 +196,8 @@ def joined(parts: Sequence[BatchResult]) -> BatchResult:
         if before is not None:
             sums = before.upserts + line.upserts, before.deletes + line.deletes
             line = replace(line, action=line.action or before.action, upserts=sums[0], deletes=sums[1])
+            line.contradictions = _sums([before.contradictions, line.contradictions])
+            line.agreed += before.agreed
             if not line.writer:
                 line = replace(line, writer=before.writer, writer_reason=before.writer_reason)
         tables[line.name] = line
@@ -203,6 +216,7 @@ def joined(parts: Sequence[BatchResult]) -> BatchResult:
         asked_changes=[change for part in parts for change in part.asked_changes or ()] or None,
         lossy=_sums(part.lossy or {} for part in parts) or None,
         quarantine=quarantine[:_SHOWN] or None,
+        contradictions=[item for part in parts for item in part.contradictions or ()][:_SHOWN] or None,
         lost=[loss for part in parts for loss in part.lost or ()] or None,
         batches=len(parts),
     )
@@ -259,6 +273,7 @@ def _cut(states: Iterable[TableState]) -> dict[str, Any]:
 def _table(line: TableLine, state: TableState | None) -> TableResult:
     result = TableResult(line.database, line.table, line.action, line.upserts, line.deletes)
     result.writer, result.writer_reason = line.writer, line.writer_reason
+    result.contradictions, result.agreed = line.contradictions, line.agreed
     if state is not None:
         result.state, result.version, result.reason = state.state, state.version, line.reason or state.reason
     return result

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -68,6 +69,7 @@ def batch_metrics(result: BatchResult, *, of_tables: bool = False) -> list[Metri
         "cdc.applied.upserts": 0 if of_tables else sum(table.upserts for table in result.tables),
         "cdc.applied.deletes": 0 if of_tables else sum(table.deletes for table in result.tables),
         "cdc.ddl.applied": result.schema_changes,
+        **{f"cdc.contradictions.{kind}": count for kind, count in _contradictions(result).items()},
         **{f"cdc.lossy.{kind}": count for kind, count in (result.lossy or {}).items()},
     }
     metrics = [Metric("counter", name, count) for name, count in counts.items() if count]
@@ -78,6 +80,14 @@ def batch_metrics(result: BatchResult, *, of_tables: bool = False) -> list[Metri
     metrics.append(Metric("timer", "cdc.batch.duration", result.seconds))
     phases = sorted((result.phases or {}).items())
     return metrics + [Metric("timer", f"cdc.phase.{name}", seconds) for name, seconds in phases]
+
+
+def _contradictions(result: BatchResult) -> Counter[str]:
+    """Return by kind the changes of all tables that did not find what the log says."""
+    counts = Counter[str]()
+    for table in result.tables:
+        counts.update(table.contradictions)
+    return counts
 
 
 def _table_metrics(result: BatchResult) -> list[Metric]:

@@ -84,6 +84,11 @@ def _state_tables(batch: BatchContext, result: Result, plan: ApplyPlan, reports:
     """State the outcome of each table, and whether one is parked."""
     job = batch.job
     result.tables = [_line(task, reports[task.table_id]) for task in plan.tasks] + plan.not_rebuilt
+    result.contradictions = [
+        {"table": f"{task.database}.{task.table}", **contradiction.document()}
+        for task in plan.tasks
+        for contradiction in reports[task.table_id].findings.first
+    ][:_SHOWN]
     committed = [report for report in reports.values() if report.status == ApplyStatus.COMMITTED]
     result.together = bool(committed) and all(report.together for report in committed)
     not_rebuilt = plan.not_rebuilt or any(failed_rebuild(job, task, reports[task.table_id]) for task in plan.tasks)
@@ -156,4 +161,7 @@ def _line(task: ApplyTask, report: ApplyReport) -> TableLine:
     numbers = report.upserts, report.deletes
     name, touched = (task.database, task.table), (report.files, report.file_bytes)
     writer = ("", "") if report.choice is None else (report.choice.writer, report.choice.reason)
-    return TableLine(*name, report.status, report.action, *numbers, report.reason, report.seconds, *touched, *writer)
+    found = report.findings.counts, report.findings.agreed
+    return TableLine(
+        *name, report.status, report.action, *numbers, report.reason, report.seconds, *touched, *writer, *found
+    )

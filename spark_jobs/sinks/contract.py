@@ -47,6 +47,26 @@ class WrittenRows:
     ranges: dict[str, Any] = field(default_factory=dict)
 
 
+class RowsMet(Protocol):
+    """Takes the stored rows that a merge removes or replaces, and may prevent the commit.
+
+    :ivar whole: rows are to be read whole, also where the writer needs only their keys.
+    """
+
+    @property
+    def whole(self) -> bool:
+        """Return whether rows are to be read whole."""
+        ...
+
+    def meet(self, rows: pa.Table) -> None:
+        """Take rows under the action's columns: whole ones, or the columns of their key alone."""
+        ...
+
+    def demand_agreement(self) -> None:
+        """Look at what was met, once that is every row; what it raises prevents the commit."""
+        ...
+
+
 @dataclass(slots=True)
 class Action:
     """One commit to make.
@@ -61,6 +81,7 @@ class Action:
     :param parts: rows that other tasks wrote, in addition to ``rows``, which has none then.
     :param forms: for ``subtract``, columns whose values a tool writes in several ways.
     :param typed: is called with the number of new rows when all are typed; what it raises prevents the commit.
+    :param met: for ``merge``, takes the stored rows that go; a writer that cannot say which those are leaves it alone.
     """
 
     verb: Verb
@@ -75,6 +96,7 @@ class Action:
     forms: ValueForms = field(default_factory=lambda: ValueForms({}))
     typed: Callable[[int], None] = field(default=lambda rows: None)
     columns: TargetSchema | None = None
+    met: RowsMet | None = None
 
     @property
     def touches(self) -> bool:

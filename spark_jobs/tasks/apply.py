@@ -3,31 +3,25 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import pyarrow as pa
 
-from airflow_provider_cdc.core.apply.foreign_key_actions import RowsUnknown
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan, MergeStep, OpenRemovals, RowFailure
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
-from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
-from airflow_provider_cdc.core.apply.row_images import SchemaMissing
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, remaining_pieces
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema, target_schema
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
+from airflow_provider_cdc.core.apply.witness import Findings
 from airflow_provider_cdc.core.documents import JobDocument, TableState
-from airflow_provider_cdc.core.errors import SinkError, UnavailableError
-from airflow_provider_cdc.core.faults import course, may_be_caught
+from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import ApplyStatus
-from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.fields import REMEDIES, REMEDY
 from airflow_provider_cdc.core.values.types import TypeOptions
@@ -41,19 +35,16 @@ from spark_jobs.sinks.registry import open_sink
 from spark_jobs.tasks.base_rows import BaseRows
 from spark_jobs.tasks.committed_state import committed_state
 from spark_jobs.tasks.foreign_keys import ForeignKeys
-from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.pending_deletes import demand_explained, noted
+from spark_jobs.tasks.reporting import reported
 from spark_jobs.tasks.table_changes import TableChanges
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
+from spark_jobs.tasks.table_witness import TableWitness, explanation, verification_of
 from spark_jobs.tasks.tables_together import ResolvedTable
 from spark_jobs.tasks.target_table import TargetTable
 from spark_jobs.tasks.writer_rules import writer_rule
-from spark_jobs.workers.malloc import keep_memory, release_memory
 
-_BRIEF = 0.1  # seconds: what so short a task held is given back with what the next ones hold
 _REFUSED = 1_000  # rows that a report names of a table that is parked for them
-
-Applying = TypeVar("Applying", bound="TableApply")
 
 
 def apply(
@@ -64,55 +55,6 @@ def apply(
     :param resolved: what resolving gave, where that was done with other tables.
     """
     return reported(TableApply(job, task, secrets, resolved), TableApply.run)
-
-
-def reported(table: Applying, work: Callable[[Applying], ApplyReport]) -> ApplyReport:
-    """Return what a task of a table reports; an error is reported, not raised."""
-    begin = time.monotonic()
-    job, task = table.job, table.task
-    keep_memory()
-    try:
-        try:
-            report = work(table)
-        except UnavailableError as error:
-            if error.code != "sink.commit_conflict":
-                raise
-            table = table.again()  # maintenance may have come in between; it changes no rows
-            report = work(table)
-    except SchemaMissing as error:
-        report = ApplyReport(task.table_id, ApplyStatus.WAITING, reason=str(error), error=error)
-    except RowsUnknown as error:
-        report = ApplyReport(task.table_id, ApplyStatus.PARKED, reason=f"needs rebuild: {error}", error=error)
-    except ImagesLack:
-        report = ApplyReport(task.table_id, ApplyStatus.WHOLE)
-    except RewindNeeded as error:
-        report = ApplyReport(task.table_id, ApplyStatus.REWIND, reason=str(error), rewind_to=error.position)
-    except BaseException as error:
-        if not may_be_caught(error):
-            raise
-        report = _set_aside(task, error, table.first, table.seen_version)
-        if report.status == ApplyStatus.PARKED and table.may_hold_batch():
-            report.status = ApplyStatus.UNAVAILABLE  # the repeat of the batch finds what is committed
-        report.refused = table.refused
-    report.seconds = round(time.monotonic() - begin, 3)
-    if report.seconds > _BRIEF:
-        release_memory(large=task.image_bytes > job.policy.apply_bytes)
-    return report
-
-
-def _set_aside(task: ApplyTask, error: BaseException, first: dict[str, Any], seen_version: int | None) -> ApplyReport:
-    """Report an error: that the batch should run again, or why the table is parked.
-
-    :param first: topic, partition and offset of the first record that has to wait.
-    :param seen_version: version that the table's location has, None where no table could be opened.
-    """
-    table = f"{task.database}.{task.table}"
-    cdc_error = as_cdc_error(error, {"table": table, **first})
-    if cdc_error is not error:
-        print(f"{cdc_error.code} in table {printable(table)}: {course(error)}", file=sys.stderr)
-    report = ApplyReport(task.table_id, ApplyStatus.PARKED, seen_version)
-    report.fail(cdc_error)
-    return report
 
 
 class TableApply:
@@ -141,6 +83,7 @@ class TableApply:
         self._timeline = TableTimeline.from_document(task.timeline) if resolved is None else resolved.timeline
         self._format = open_format(job.format, job.format_options)
         self._pending: OpenRemovals | None = None  # after this batch
+        self._witness: TableWitness | None = None
         self._states: dict[int | None, TableState] = {}  # by the batch that left pending deletes
         self._committing = False
         self.refused: list[dict[str, Any]] = []
@@ -150,7 +93,8 @@ class TableApply:
         staged = staged_folder(job.pipeline, job.seq, task.table_id)
         self._writer: Writer[Stored] = self._preview if job.scratch else self._sink.writer(rule, self._storage, staged)
         self._spark_may_write = task.base is not None and task.base.spark_may_write
-        self._changes = TableChanges(self._storage, task, self._timeline, self._format)
+        verifies = self._policy.verify != "off"
+        self._changes = TableChanges(self._storage, task, self._timeline, self._format, verifies=verifies)
         if resolved is not None:
             self._changes.first = resolved.first
 
@@ -167,6 +111,11 @@ class TableApply:
     def seen_version(self) -> int | None:
         """Version that the table's location had, None where no table could be opened."""
         return self._target.seen_version
+
+    @property
+    def findings(self) -> Findings:
+        """What comparing its changes with the rows that they found gave."""
+        return Findings() if self._witness is None else self._witness.findings
 
     def may_hold_batch(self) -> bool:
         """Return whether this attempt's commit may have gone through: such a table is never parked for the batch."""
@@ -220,6 +169,7 @@ class TableApply:
             files=self._preview.files,
             file_bytes=self._preview.file_bytes,
             choice=self._writer.choice,
+            findings=self.findings,
         )
 
     def _resolve(self, base_schema: TableSchema | None, *, in_pieces: bool) -> MergePlan:
@@ -235,6 +185,7 @@ class TableApply:
             read=self._base.rows,
             snapshot_position=task.snapshot_position,
             open_removals=pending_deletes.read(self._storage, self.job.pipeline, task.base),
+            verification=verification_of(self._policy, self.job),
         )
 
     def _ordered(self, images: dict[str, StoredImages] | None) -> Changes:
@@ -282,8 +233,25 @@ class TableApply:
                 facts["failures"] = [asdict(item) for item in plan.failures]
 
         action.typed, action.unmatched = typed, self._settles(facts, step)
+        self._compare(action, plan, base_schema)
         version = self._carry_out(target, action)
         return action.verb, version, int(facts["upserts"])
+
+    def _compare(self, action: Action, plan: MergePlan, base_schema: TableSchema | None) -> None:
+        """Compare the changes with the rows that they find, or leave that to the writer, which meets them.
+
+        :raises DataError: ``apply.contradicted``.
+        """
+        witness, task = plan.steps[0].witness, self.task
+        if witness is None:
+            return
+        explained = explanation(task, self._timeline, self._policy, plan)
+        self._witness = TableWitness(witness, f"{task.database}.{task.table}", self._policy, explained)
+        self._witness.demand_joined()
+        if action.verb == "merge":
+            action.met = self._witness
+        elif action.verb == "append" or base_schema is None or plan.steps[0].clear:  # nothing is stored
+            self._witness.demand_agreement()
 
     def _settles(self, facts: dict[str, Any], step: MergeStep) -> Callable[[pa.Table], None]:
         """Return what takes the removals that found no row, before the commit that states them."""

@@ -35,12 +35,16 @@ class TableChanges:
     """The changes of the spans of one task.
 
     :param timeline: of the table.
+    :param verifies: whether rows before changes are compared with those that are there.
     :ivar first: topic, partition and offset of the first record that was read.
     """
 
-    def __init__(self, storage: Storage, task: ApplyTask, timeline: TableTimeline, wire: Format) -> None:
+    def __init__(
+        self, storage: Storage, task: ApplyTask, timeline: TableTimeline, wire: Format, *, verifies: bool
+    ) -> None:
         self._storage, self._task, self._timeline, self._wire = storage, task, timeline, wire
         self._by_clock = wire.order == "clock"
+        self._verifies = verifies and not self._by_clock
         self.first: dict[str, Any] = {}
 
     def read(self, images: dict[str, StoredImages] | None) -> tuple[pa.Table, pa.Table | None]:
@@ -201,7 +205,8 @@ class TableChanges:
         self, groups: list[RowGroup], columns: list[str], images: dict[str, StoredImages] | None = None
     ) -> pa.Table:
         """Return the rows of row groups without those that operators replaced or discarded."""
-        needed = before_of(self._timeline, self._wire) if "before" in columns else None
+        verifies = self._verifies and images is None
+        needed = before_of(self._timeline, self._wire, verifies=verifies) if "before" in columns else None
 
         def read(some: list[RowGroup]) -> pa.Table:
             if images is None:
@@ -271,10 +276,13 @@ class TableChanges:
         return own
 
 
-def before_of(timeline: TableTimeline, wire: Format) -> list[str] | None:
-    """Return the operations whose image before counts: updates name their key a second time in many formats."""
+def before_of(timeline: TableTimeline, wire: Format, *, verifies: bool) -> list[str] | None:
+    """Return the operations whose image before counts: updates name their key a second time in many formats.
+
+    :param verifies: whether rows before changes are compared with those that are there.
+    """
     keyed = all(version.schema.key for version in timeline.versions)
-    return ["delete"] if keyed and not wire.updates_move_keys and not wire.partial_images else None
+    return ["delete"] if keyed and not (verifies or wire.updates_move_keys or wire.partial_images) else None
 
 
 def _between(rows: pa.Table, span: Span) -> pa.Table:

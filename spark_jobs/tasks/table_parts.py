@@ -35,7 +35,8 @@ from spark_jobs.lake.staged_batches import one_batch, read_batch, write_batches
 from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import RowFiles
 from spark_jobs.sinks.registry import open_sink
-from spark_jobs.tasks.apply import TableApply, reported
+from spark_jobs.tasks.apply import TableApply
+from spark_jobs.tasks.reporting import reported
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, PartResult, TablePart
 
 Secrets = dict[str, dict[str, str]]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_provider_cdc.core.apply.witness import Findings
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import CdcError, Transient
 from airflow_provider_cdc.core.model.status import ApplyStatus
@@ -162,6 +163,7 @@ class ApplyReport:
     :param part: of a task that has a part or a bucket of a table, if nothing went wrong.
     :param state: of the table after it; of ``ahead`` the state that the table's own commit states.
     :param together: the commit was made with those of the other tables.
+    :param findings: what comparing the changes with the rows that they found gave.
     """
 
     table_id: str
@@ -183,6 +185,7 @@ class ApplyReport:
     choice: Choice | None = None
     part: PartResult | None = None
     together: bool = False
+    findings: Findings = field(default_factory=Findings)
 
     @property
     def is_staged(self) -> bool:

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS
-from airflow_provider_cdc.core.apply.resolve_together import layout_of, resolve_together
+from airflow_provider_cdc.core.apply.resolve_together import Compared, layout_of, resolve_together
+from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.faults import summary
@@ -25,6 +26,7 @@ from spark_jobs.lake.row_groups import read_together
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.tasks.table_changes import before_of
 from spark_jobs.tasks.table_task import ApplyTask
+from spark_jobs.tasks.table_witness import verification_of
 
 _TABLE_BYTES = 1 << 20  # of images: Arrow's cost of a call is nothing next to that of more
 _TOGETHER_BYTES = 4 << 20  # of images: more would leave the processor's cache
@@ -122,7 +124,17 @@ class TablesTogether:
         return None if layout is None else _Candidate(task, timeline, (layout, self._options(task)))
 
     def _options(self, task: ApplyTask) -> TypeOptions:
-        return TypeOptions.of(self._job.tables.policy(f"{task.database}.{task.table}", self._job.policy))
+        return TypeOptions.of(self._policy(task))
+
+    def _policy(self, task: ApplyTask) -> RunPolicy:
+        return self._job.tables.policy(f"{task.database}.{task.table}", self._job.policy)
+
+    def _compared(self, task: ApplyTask) -> Compared | None:
+        """Return how a table's changes are compared with the rows that they find."""
+        verification = verification_of(self._policy(task), self._job)
+        if verification is None:
+            return None
+        return task.base.applied_position if task.base else "", verification
 
     def _resolve_alike(self, alike: Sequence[_Candidate]) -> None:
         groups, owner_of = [], []
@@ -131,10 +143,12 @@ class TablesTogether:
             groups += mine
             owner_of += [owner] * len(mine)
         timelines = [candidate.timeline for candidate in alike]
-        operations = before_of(timelines[0], self._wire)
+        compared = [self._compared(candidate.task) for candidate in alike]
+        operations = before_of(timelines[0], self._wire, verifies=any(compared))
         rows, numbers = read_together(lake_of(self._job, self._secrets), groups, RESOLVE_COLUMNS, before_of=operations)
         owners = np.array(owner_of)[numbers]
-        plans = resolve_together(rows, owners, timelines, self._wire, self._options(alike[0].task))
+        options = self._options(alike[0].task)
+        plans = resolve_together(rows, owners, timelines, self._wire, options, compared)
         if plans is None:
             return
         firsts = rows.select(["topic", "partition", "offset"]).take(pa.array(np.unique(owners, return_index=True)[1]))

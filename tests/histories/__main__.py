@@ -41,10 +41,10 @@ def table(lines: Sequence[Line]) -> str:
     total = Line("all")
     for line in lines:
         total.add(line)
-    heads = ("format", "cases", "equal", "parked", "waiting", "wrong", "statements", "seconds")
+    heads = ("format", "cases", "equal", "parked", "waiting", "wrong", "statements", "agreed", "seconds")
     rows = [f"{heads[0]:22}" + "".join(f"{head:>11}" for head in heads[1:])]
     for line in [*lines, total]:
-        counts = [line.verdicts.total(), *(line.verdicts[kind] for kind in heads[2:6]), line.statements]
+        counts = [line.verdicts.total(), *(line.verdicts[kind] for kind in heads[2:6]), line.statements, line.agreed]
         codes = ", ".join(f"{code} {count}" for code, count in sorted(line.codes.items()))
         rows.append(
             f"{line.format:22}" + "".join(f"{count:11}" for count in counts) + f"{line.seconds:11.1f}  {codes}".rstrip()

@@ -25,6 +25,7 @@ class Verdict:
     :param kind: ``equal``, ``parked`` (some tables, all for what their format's page names), ``waiting`` or ``wrong``.
     :param parked: codes of those tables.
     :param statements: how many the case had.
+    :param agreed: rows before changes that had the values that the log says.
     :param failure: for people, the case as small as it got, as a test; empty where no table was wrong.
     """
 
@@ -32,6 +33,7 @@ class Verdict:
     parked: tuple[str, ...]
     statements: int
     failure: str = ""
+    agreed: int = 0
 
 
 def case_of(
@@ -142,7 +144,7 @@ def judge(
     expected_nature = nature(problems)
     if not expected_nature:
         parked = tuple(sorted(attempt.parked.values()))
-        return Verdict("parked" if parked else "equal", parked, count)
+        return Verdict("parked" if parked else "equal", parked, count, agreed=attempt.agreed)
     case = smaller(case, lambda candidate: nature(replay(candidate)[1]) == expected_nature, seconds)
     attempt, problems = replay(case)
     failure = f"{described(case, attempt.story, problems)}\n\n{as_test(case)}"

@@ -38,6 +38,7 @@ class Line:
     verdicts: Counter[str] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
     statements: int = 0
+    agreed: int = 0
     seconds: float = 0.0
     failures: dict[int, str] = field(default_factory=dict)
 
@@ -46,6 +47,7 @@ class Line:
         self.verdicts += other.verdicts
         self.codes += other.codes
         self.statements += other.statements
+        self.agreed += other.agreed
         self.seconds += other.seconds
         self.failures |= other.failures
 
@@ -88,6 +90,7 @@ def run(
             line.verdicts[verdict.kind] += 1
             line.codes.update(verdict.parked)
             line.statements += verdict.statements
+            line.agreed += verdict.agreed
             if verdict.failure:
                 line.failures[seed] = verdict.failure
     line.seconds = time.monotonic() - started

@@ -44,6 +44,7 @@ from tests.sinks.kinds import options_of, sink_of, type_of
 
 _UNCLEAR = "source.generation_unclear"
 _ENDING = {_UNCLEAR, "quarantine.generation_unclear"}  # codes with which a history ends before it is read whole
+_VERIFY = ("touched", "all", "sample(0.5)")
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -109,6 +110,8 @@ class Replay:
     story: list[str] = field(default_factory=list)
     states: dict[str, TableState] = field(default_factory=dict)
     parked: dict[str, str] = field(default_factory=dict)  # table -> code that its format's page names
+    agreed: int = 0  # rows before changes that had the values that the log says
+    contradictions: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         case = self.case
@@ -286,6 +289,8 @@ class Replay:
 
     def _take_over(self, seq: int, result: Mapping[str, Any]) -> None:
         """Note what came of a batch, as the ledger does."""
+        self.agreed += sum(line.get("agreed", 0) for line in result.get("tables", ()))
+        self.contradictions += result.get("contradictions", ())
         self._seqs = [*self._seqs, seq]
         self._schema = self._schema + result["new_schema_changes"]
         states = self.states | {state["table_id"]: TableState.from_document(state) for state in result["states"]}
@@ -303,16 +308,24 @@ class Replay:
             self._tool.schema_topic,
             {},
             chunks,
-            RunPolicy(on_drop_table=self.case.on_drop),
+            RunPolicy(on_drop_table=self.case.on_drop, verify=_VERIFY[self.case.seed % len(_VERIFY)]),
             TableRules.from_document(self._rules()),
             list(self._seqs),
             self._schema,
             list(self.states.values()),
+            end=self._ends_document(),
             lake_root=f"{self.root}/.log" if self.case.seed % 2 else "",
             sink_type=type_of(self.case.sink),
             sink_options=self._sink_options,
         )
         return JobDocument.from_document(json.loads(json.dumps(job.document())))
+
+    def _ends_document(self) -> dict[str, dict[str, int]]:
+        """Return the ends of all partitions, as a batch's range has them."""
+        ends: dict[str, dict[str, int]] = {}
+        for (topic, partition), end in self._done.items():
+            ends.setdefault(topic, {})[str(partition)] = end
+        return ends
 
     def _options(self) -> dict[str, str]:
         """Return ``source.options``."""
@@ -396,6 +409,8 @@ class Replay:
         alive -= picture.tables.keys()
         if not self._tool.states_creates:  # else the pipeline knows tables before the source creates them
             problems += [f"{'.'.join(name)} has a state but no table" for name in alive]
+        if not flaws:
+            problems += [f"a contradiction that is none: {each}" for each in self.contradictions]
         return [*problems, *self._leftovers(picture, excused), *self._shared_locations()]
 
     def _leftovers(self, picture: Picture, excused: set[Name]) -> list[str]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from airflow_provider_cdc.core.apply.row_sets import multiset_difference, without_keys
+from airflow_provider_cdc.core.apply.row_sets import having_keys, multiset_difference, without_keys
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError
@@ -139,8 +139,11 @@ class FolderWriter:
             content = _widened(target.rows(), rows.schema)
             if action.verb == "merge":
                 assert action.deletes is not None
-                content = without_keys(content, rows.select(action.key), action.key)
-                content = without_keys(content, action.deletes.select(action.key), action.key)
+                keys = pa.concat_tables([rows.select(action.key), action.deletes.select(action.key)])
+                if action.met is not None:
+                    action.met.meet(content.filter(pa.array(having_keys(content, keys, action.key))))
+                    action.met.demand_agreement()
+                content = without_keys(content, keys, action.key)
             elif action.verb == "subtract":
                 content, unmatched = multiset_difference(content, action.deletes, action.forms)
                 action.unmatched(unmatched)

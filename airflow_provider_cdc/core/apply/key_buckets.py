@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
-from airflow_provider_cdc.core.apply.resolve import acquired_and_released, typer_of, without_passed_over
+from airflow_provider_cdc.core.apply.resolve import acquired_and_released, typer_of
 from airflow_provider_cdc.core.apply.row_sets import (
     group_numbers,
     left_after_netting,
@@ -24,6 +24,7 @@ from airflow_provider_cdc.core.apply.row_sets import (
     row_digests,
 )
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
+from airflow_provider_cdc.core.apply.rows_without_key import without_passed_over
 from airflow_provider_cdc.core.apply.source_order import behind, moments_of, of_snapshots, source_order
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.arrays import IntArray

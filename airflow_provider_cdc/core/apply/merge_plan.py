@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,9 @@ import pyarrow as pa
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, numbers_in_groups
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.model.schema import TableSchema
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.core.apply.witness import Witness
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,7 @@ class MergeStep:
     :param open: of a table without key the removals of earlier batches that this step brings no row for.
     :param settled: how many it brings a row for.
     :param later: the upserts, if they are typed when they are written; ``upserts`` has none then.
+    :param witness: compares the changes with the rows that they find, None where that is not asked for.
     """
 
     version: int
@@ -95,6 +100,7 @@ class MergeStep:
     open_until: Callable[[], pa.Array] | None = None
     open: OpenRemovals | None = None
     settled: int = 0
+    witness: Witness | None = None
 
     @property
     def adds(self) -> bool:

@@ -7,7 +7,6 @@ then share it, and one would replace the other. An INSERT of a key that is there
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,11 +149,8 @@ def _unlike(typer: RowTyper, row_indexes: IntArray, last: int, stored: pa.Table)
     """Return the rows that equal no stored one."""
     if not len(row_indexes):
         return []
-    failures, lossy = len(typer.failures), Counter(typer.lossy)
-    typed = typer.typed(row_indexes, "after", last)
-    del typer.failures[failures:]  # they are typed once more, and counted then
-    typer.lossy.clear()
-    typer.lossy.update(lossy)
+    with typer.aside():
+        typed = typer.typed(row_indexes, "after", last)
     together = pa.concat_tables([typed.rows, stored.select(typed.rows.column_names).cast(typed.rows.schema)])
     numbers = group_numbers(together.columns)
     unlike: list[int] = typed.row_indexes[

@@ -4,35 +4,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.clock_conflicts import settle
 from airflow_provider_cdc.core.apply.clock_order import order_unknown, unordered_with
 from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
-from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, LaterRows, MergePlan, MergeStep, OpenRemovals
+from airflow_provider_cdc.core.apply.later_rows import typed_later
+from airflow_provider_cdc.core.apply.merge_plan import MergePlan, MergeStep, OpenRemovals
 from airflow_provider_cdc.core.apply.ordered_changes import KEY, Changes, StoredPieces
 from airflow_provider_cdc.core.apply.partial_images import Completion, StoredRows, key_events, laid_over
 from airflow_provider_cdc.core.apply.record_keys import KeyEvents, demand_table_key, is_unproven
 from airflow_provider_cdc.core.apply.repeated_rows import KeyedRows, settled_without_repeats, without_stored
 from airflow_provider_cdc.core.apply.row_copies import without_copies
-from airflow_provider_cdc.core.apply.row_sets import group_numbers, left_after_netting, newest
+from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
 from airflow_provider_cdc.core.apply.row_typing import RowTyper, TypedRows
+from airflow_provider_cdc.core.apply.rows_without_key import of_rows_without_key, without_passed_over
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
-from airflow_provider_cdc.core.apply.source_order import behind, moments_of, under
+from airflow_provider_cdc.core.apply.source_order import behind, under
 from airflow_provider_cdc.core.apply.stored_rows import ReadRows, Stored
-from airflow_provider_cdc.core.apply.value_forms import ValueForms
+from airflow_provider_cdc.core.apply.witness import Verification, Witness
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.timeline.barriers import barriers
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
-from airflow_provider_cdc.core.values.fields import KEYLESS_SNAPSHOT_ROW
 from airflow_provider_cdc.core.values.types import TypeOptions
 
 # what resolving needs of a change
@@ -50,6 +50,7 @@ def resolve(
     read: ReadRows | None = None,
     snapshot_position: str = "",
     open_removals: OpenRemovals | None = None,
+    verification: Verification | None = None,
 ) -> MergePlan:
     """Resolve the changes of one table.
 
@@ -61,6 +62,7 @@ def resolve(
     :param read: reads stored rows, for updates whose images are partial.
     :param snapshot_position: where the snapshot stands that the content begins with, empty if it begins with the table.
     :param open_removals: of a table without key, those of earlier batches; their rows lie under ``base``.
+    :param verification: how far changes are compared with the rows that they find, None for not at all.
     :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
     :raises RewindNeeded: partial images came too late for the stored rows, or rows show that applied ones are repeats.
     """
@@ -79,12 +81,13 @@ def resolve(
         clear = clear_version is not None and not plan.steps
         if timeline.versions[last].schema.key:
             before = partial(stored.before, tuple(plan.steps), clear, last)
-            step = _keyed(typer, of_step, last, clear, before, later, base_position)
+            compared = None if plan.steps or wire.order == "clock" else verification
+            step = _keyed(typer, of_step, last, clear, before, later, base_position, compared)
         else:
             of_step = without_passed_over(typer, of_step, snapshot_position or timeline.versions[0].position)
             # later steps have nothing for them: their rows are newer
             earlier = None if clear or plan.steps else _under(open_removals, base, stored.mapper, last)
-            step = _multiset(typer, of_step, last, clear, later, earlier, base_position)
+            step = of_rows_without_key(typer, of_step, last, clear, later, earlier, base_position)
         plan.steps.append(step)
     return plan
 
@@ -188,6 +191,7 @@ def _keyed(
     stored_rows: StoredRows,
     later: bool,
     base_position: str,
+    verification: Verification | None,
 ) -> MergeStep:
     schema, wire = typer.timeline.versions[last].schema, typer.wire
     applied = typer.flags("applied")
@@ -198,8 +202,10 @@ def _keyed(
     if not keys.num_rows:
         return MergeStep(last, schema, clear, typer.mapper.rows({}, 0, last, last), keys)
     groups = group_numbers(keys.columns)
+    events = KeyEvents(keys, groups, event_rows, fills)
     if is_unproven(typer.timeline, wire):
-        demand_table_key(typer, KeyEvents(keys, groups, event_rows, fills), last, applied, base_position, stored_rows)
+        demand_table_key(typer, events, last, applied, base_position, stored_rows)
+    witness = None if verification is None else Witness(typer, events, last, applied, base_position, verification)
     winners = newest(groups)
     if wire.order == "clock":
         winners = _by_clock(typer, keys, KeyedRows(groups, event_rows, fills), winners, applied, stored_rows)
@@ -208,19 +214,19 @@ def _keyed(
     filled = winners[fills[winners]]
     if later:
         nothing, deletes = typer.mapper.rows({}, 0, last, last), keys.take(pa.array(winners[~fills[winners]]))
-        rows = _later(typer, event_rows[filled], last, partial=wire.partial_images)
-        return MergeStep(last, schema, clear, nothing, deletes, later=rows)
+        rows = typed_later(typer, event_rows[filled], last, partial=wire.partial_images)
+        return MergeStep(last, schema, clear, nothing, deletes, later=rows, witness=witness)
     upserts = typer.typed(event_rows[filled], "after", last, partial=wire.partial_images)
     deletes = keys.take(pa.array(winners[~fills[winners]]))
     if not upserts.absent:
         positions = typer.changes.rows.column("position")
-        return MergeStep(
-            last, schema, clear, upserts.rows, deletes, partial(positions.take, pa.array(upserts.row_indexes))
-        )
+        of_upserts = partial(positions.take, pa.array(upserts.row_indexes))
+        return MergeStep(last, schema, clear, upserts.rows, deletes, of_upserts, witness=witness)
     completion = Completion(
         typer, key_events(typer, keys, event_rows, fills), keys, last, stored_rows, applied[event_rows]
     )
-    return MergeStep(last, schema, clear, completion.completed(upserts, event_rows[filled]), deletes)
+    rows = completion.completed(upserts, event_rows[filled])
+    return MergeStep(last, schema, clear, rows, deletes, witness=witness)
 
 
 def _by_clock(
@@ -268,126 +274,3 @@ def acquired_and_released(typer: RowTyper, row_indexes: IntArray, last: int) -> 
     # of one row the key that it releases comes before the key that it acquires
     order = np.argsort(event_rows, kind="stable")
     return keys.take(pa.array(order)), event_rows[order], fills[order]
-
-
-def _later(typer: RowTyper, row_indexes: IntArray, last: int, *, partial: bool) -> LaterRows:
-    """Leave rows to be typed a portion of their stored images at a time.
-
-    :param partial: whether updates may lack columns.
-    """
-
-    def pieces() -> Iterator[pa.Table]:
-        for portion in typer.changes.images["after"].portions(row_indexes):
-            typed = typer.typed(portion, "after", last, partial=partial)
-            if typed.absent:
-                raise ImagesLack
-            yield typed.rows
-
-    return LaterRows(len(row_indexes), pieces)
-
-
-def _multiset(
-    typer: RowTyper,
-    row_indexes: IntArray,
-    last: int,
-    clear: bool,
-    later: bool,
-    earlier: OpenRemovals | None,
-    base_position: str,
-) -> MergeStep:
-    row_indexes, _ = without_copies(typer.changes, row_indexes, typer.flags("applied"), typer.wire)
-    added = typer.changes.are("snapshot", "insert", "update", rows=row_indexes)
-    removed = typer.changes.are("delete", "update", rows=row_indexes)
-    schema, none = typer.timeline.versions[last].schema, typer.mapper.rows({}, 0, last, last)
-    if later and not removed.any() and earlier is None:
-        rows = _later(typer, row_indexes[added], last, partial=False)
-        as_typed = partial(_positions_as_typed, typer.changes, row_indexes[added])
-        return MergeStep(last, schema, clear, none, none, as_typed, later=rows)
-    adds = typer.typed(row_indexes[added], "after", last, partial=typer.wire.partial_images)
-    removes = typer.typed(row_indexes[removed], "before", last)
-    # binlog_row_image=MINIMAL writes the whole row before where there is no key, and of the row after what changed
-    adds = laid_over(typer, adds, removes)
-    stay = left_of_multiset(typer, adds, removes, ValueForms.of(schema), earlier, base_position)
-    adds_left, removes_left, open_left = np.split(stay, np.cumsum([adds.rows.num_rows, removes.rows.num_rows]))
-    added_rows, removed_rows = adds.row_indexes[adds_left], removes.row_indexes[removes_left]
-    netted, positions = not stay.all(), typer.changes.rows.column("position")
-
-    def open_until() -> pa.Array:
-        own = positions.take(pa.array(removed_rows)).combine_chunks()
-        return pc.if_else(pc.less(own, base_position), base_position, own)
-
-    return MergeStep(
-        last,
-        schema,
-        clear,
-        adds.rows.filter(pa.array(adds_left)) if netted else adds.rows,
-        removes.rows.filter(pa.array(removes_left)) if netted else removes.rows,
-        lambda: positions.take(pa.array(added_rows)),
-        netted=int((~removes_left).sum()),
-        open_until=open_until,
-        open=None if earlier is None else earlier.take(np.flatnonzero(open_left)),
-        settled=int((~open_left).sum()),
-    )
-
-
-def _positions_as_typed(changes: Changes, row_indexes: IntArray) -> pa.ChunkedArray:
-    """Return the positions of rows in the order in which :func:`_later` types them."""
-    order = np.concatenate([*changes.images["after"].portions(row_indexes)])
-    return changes.rows.column("position").take(pa.array(order))
-
-
-def left_of_multiset(
-    typer: RowTyper,
-    adds: TypedRows,
-    removes: TypedRows,
-    forms: ValueForms,
-    earlier: OpenRemovals | None,
-    base_position: str,
-) -> BoolArray:
-    """Return which rows added, rows removed, and removals of earlier batches are left.
-
-    A removal takes an equal row that was added before it. Removals that come late take what was added until the newest
-    position that the stored rows went through: a later removal may have taken theirs.
-    """
-    rows, count = [adds.rows, removes.rows, *([] if earlier is None else [earlier.rows])], adds.rows.num_rows
-    row_indexes = np.concatenate([adds.row_indexes, removes.row_indexes])
-    fills = np.arange(sum(some.num_rows for some in rows)) < count
-    stay: BoolArray = np.ones(len(fills), dtype=bool)
-    if not count or fills.all():
-        return stay
-    positions, of_changes = typer.changes.rows.column("position"), 2 * moments_of(typer.changes.rows, typer.wire)
-    moments = np.r_[of_changes[row_indexes], np.zeros(len(fills) - len(row_indexes), dtype=np.int64)]
-    late = bool(removes.rows.num_rows) and positions[int(removes.row_indexes[0])].as_py() < base_position
-    if typer.wire.order == "exact" and (late or earlier is not None):
-        ends, in_order = np.r_[-1, of_changes + 1], np.array(positions)
-        removing = slice(count, len(row_indexes))
-        moments[removing] = np.maximum(moments[removing], ends[np.searchsorted(in_order, base_position, "right")])
-        if earlier is not None:
-            moments[len(row_indexes) :] = ends[np.searchsorted(in_order, np.array(earlier.positions), "right")]
-    stay = left_after_netting(group_numbers(pa.concat_tables(rows).columns), fills, moments)
-    snapshot = typer.changes.are("snapshot", rows=row_indexes)
-    some = np.flatnonzero(stay[: len(row_indexes)] & (snapshot | ~fills[: len(row_indexes)]))
-    if forms and snapshot[some].any() and not snapshot[some].all():
-        same = forms.in_one_form(pa.concat_tables(rows).take(pa.array(some)))
-        stay[some] = left_after_netting(group_numbers(same.columns), fills[some], moments[some])
-    return stay
-
-
-def without_passed_over(typer: RowTyper, row_indexes: IntArray, begins: str) -> IntArray:
-    """Leave out, and count, snapshot rows of a table without key that the content does not begin with.
-
-    They are of snapshots that were asked for while changes were streamed. They look like rows that are already there.
-    An incremental snapshot of such a table has one row for each chunk (recorded: Debezium 3.5).
-
-    :param begins: position of the snapshot that the content begins with, or of the table's first schema.
-    """
-    if typer.wire.snapshot_rows != "shared":
-        return row_indexes
-    changes = typer.changes
-    positions = changes.rows.column("position").take(pa.array(row_indexes))
-    elsewhere = pc.not_equal(positions, begins).to_numpy()
-    passed_over = changes.are("incremental", rows=row_indexes) | (changes.are("snapshot", rows=row_indexes) & elsewhere)
-    if count := int(passed_over.sum()):
-        typer.lossy[KEYLESS_SNAPSHOT_ROW] = typer.lossy.get(KEYLESS_SNAPSHOT_ROW, 0) + count
-    content_rows: IntArray = row_indexes[~passed_over]
-    return content_rows

@@ -13,13 +13,19 @@ import pyarrow as pa
 from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan, MergeStep
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
-from airflow_provider_cdc.core.apply.record_keys import is_unproven
+from airflow_provider_cdc.core.apply.record_keys import KeyEvents, is_unproven
 from airflow_provider_cdc.core.apply.resolve import acquired_and_released, typer_of
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
-from airflow_provider_cdc.core.arrays import IntArray
+from airflow_provider_cdc.core.apply.row_typing import RowTyper
+from airflow_provider_cdc.core.apply.source_order import moments_of
+from airflow_provider_cdc.core.apply.witness import RowsBefore, Verification, Witness
+from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
+
+# newest position that a table's stored rows went through, and how far its changes are compared with them
+Compared = tuple[str, Verification]
 
 _OWNER = "owner"  # number of a row's table
 
@@ -45,13 +51,19 @@ def layout_of(timeline: TableTimeline, wire: Format) -> Hashable | None:
 
 
 def resolve_together(
-    rows: pa.Table, owners: IntArray, timelines: Sequence[TableTimeline], wire: Format, options: TypeOptions
+    rows: pa.Table,
+    owners: IntArray,
+    timelines: Sequence[TableTimeline],
+    wire: Format,
+    options: TypeOptions,
+    compared: Sequence[Compared | None] = (),
 ) -> list[MergePlan] | None:
     """Resolve the changes of several tables of one layout (:func:`layout_of`).
 
     :param rows: their changes (``RESOLVE_COLUMNS``) in any order.
     :param owners: per row the number of its table.
     :param timelines: of the tables, by number.
+    :param compared: how changes are compared with the rows that they find, by number; none where it is empty.
     :return: the plan of each table, as :func:`core.apply.resolve.resolve` makes it; None where values were lost, rows
         do not fit or tables are truncated: the plans of single tables say of which.
     """
@@ -78,12 +90,38 @@ def resolve_together(
         strict=True,
     )
     positions = changes.rows.column("position")
+    witnesses = _witnesses(typer, KeyEvents(keys, groups, event_rows, fills), owner_of[event_rows], compared)
     plans = []
-    for (mine, row_indexes), (deletes, _), counts, timeline in steps:
+    for owner, ((mine, row_indexes), (deletes, _), counts, timeline) in enumerate(steps):
         of_upserts = partial(positions.take, pa.array(row_indexes))
-        step = MergeStep(0, timeline.versions[0].schema, False, mine, deletes, of_upserts)
+        schema, witness = timeline.versions[0].schema, witnesses.get(owner)
+        step = MergeStep(0, schema, False, mine, deletes, of_upserts, witness=witness)
         plans.append(MergePlan([step], changes=counts))
     return plans
+
+
+def _witnesses(
+    typer: RowTyper, events: KeyEvents, owners: IntArray, compared: Sequence[Compared | None]
+) -> dict[int, Witness]:
+    """Return what compares the changes of each table that is to be compared.
+
+    :param owners: of the events.
+    """
+    if not any(compared):
+        return {}
+    order = np.argsort(owners, kind="stable")
+    ends = np.cumsum(np.bincount(owners, minlength=len(compared))).tolist()
+    moments = moments_of(typer.changes.rows, typer.wire)
+    applied: BoolArray = np.zeros(typer.changes.rows.num_rows, dtype=bool)
+    there = np.flatnonzero(typer.image("before").there)
+    rows_before = RowsBefore(typer, 0, there)
+    witnesses = {}
+    for owner, (start, end, how) in enumerate(zip([0, *ends], ends, compared, strict=False)):
+        if how is not None and end > start:
+            own = order[start:end]
+            mine = KeyEvents(events.keys.take(pa.array(own)), events.groups[own], events.rows[own], events.fills[own])
+            witnesses[owner] = Witness(typer, mine, 0, applied, *how, moments=moments, rows_before=rows_before)
+    return witnesses
 
 
 def _by_owner(rows: pa.Table, numbers: IntArray, owners: IntArray, count: int) -> Iterator[tuple[pa.Table, IntArray]]:

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -327,6 +328,15 @@ class RowTyper:
         for row, name in lacking.items():
             self.fail(int(row_indexes[row]), name, ABSENT)
         return set(lacking)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Count nothing of what is typed meanwhile: it is compared, and typed once more where it is written."""
+        failures, lossy = len(self.failures), Counter(self.lossy)
+        yield
+        del self.failures[failures:]
+        self.lossy.clear()
+        self.lossy.update(lossy)
 
     def fail(self, row_index: int, column: str, reason: str) -> None:
         """Note that a row is left out."""

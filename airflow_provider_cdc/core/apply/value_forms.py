@@ -34,7 +34,12 @@ class ValueForms:
     @staticmethod
     def of(schema: TableSchema) -> ValueForms:
         """Return the forms of a table's columns; of one with a key none, since its rows are found by that."""
-        kinds = {} if schema.key else {column.name: _FORMS.get(column.type.name) for column in schema.columns}
+        return ValueForms({}) if schema.key else ValueForms.of_all(schema)
+
+    @staticmethod
+    def of_all(schema: TableSchema) -> ValueForms:
+        """Return the forms of all columns, of a table with a key as well."""
+        kinds = {column.name: _FORMS.get(column.type.name) for column in schema.columns}
         return ValueForms({name: form for name, form in kinds.items() if form is not None})
 
     def __bool__(self) -> bool:

@@ -41,6 +41,7 @@ POLICIES: Mapping[str, OptionKind] = {
         (
             "on_add_column",
             "on_cascade",
+            "on_contradiction",
             "on_convert_column",
             "on_create_table",
             "on_drop_column",
@@ -52,6 +53,7 @@ POLICIES: Mapping[str, OptionKind] = {
             "on_truncate",
             "on_widen_column",
             "quarantine_limit",
+            "verify",
         ),
         OptionKind.COURSE,
     ),

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from airflow_provider_cdc.core.config.checks import Checks
 from airflow_provider_cdc.core.config.option_kinds import DECIDING
+from airflow_provider_cdc.core.config.verify import check_verify
 
 _POSITIVE = (
     "apply_bytes", "bucket_rows", "chunk_records", "land_deadline_seconds", "lease_seconds", "log_retention",
@@ -19,6 +20,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "writer": ("auto", "task", "spark"),
     "on_add_column": ("apply", "fail", "ask"),
     "on_cascade": ("park", "ignore"),
+    "on_contradiction": ("park", "count"),
     "on_convert_column": ("apply", "fail", "ask"),
     "on_create_table": ("apply", "fail", "ask"),
     "on_drop_column": ("apply", "keep", "fail", "ask"),
@@ -48,6 +50,7 @@ class RunPolicy:
         ``on_key_change``, ``on_rename_table``, ``on_widen_column`` (a type with all values of the old one) and
         ``on_convert_column`` (any other type, or NOT NULL).
     :param on_cascade: ``park`` a table whose rows a foreign key changed without row events, or ``ignore`` that.
+    :param on_contradiction: ``park`` a table whose rows the log contradicts and nothing explains it, or ``count`` that.
     :param on_drop_column: ``apply``, ``keep`` the column and its values, ``fail`` the batch, or ``ask``.
     :param on_drop_table: ``keep`` the content and mark it dropped, ``apply`` (empty it), ``fail`` the batch, or
         ``ask``: park the table until somebody decides.
@@ -71,6 +74,8 @@ class RunPolicy:
     :param spark_writer_bytes: bytes of a table's files up to which a merge that touches them is the task writer's;
         above it ``writer: auto`` takes the Spark writer.
     :param tinyint1_as_boolean: TINYINT(1) becomes BOOLEAN; values above 1 are counted as lost.
+    :param verify: how far changes are compared with the rows that they find: ``off``; ``touched``: rows that a commit
+        reads anyway; ``all``: all values of all of them; ``sample(0.1)``: those of such a share.
     :param zero_dates: zero and invalid dates become ``null``, or the column becomes ``text``.
     """
 
@@ -80,6 +85,7 @@ class RunPolicy:
     quarantine_limit: int = 0
     on_add_column: str = "apply"
     on_cascade: str = "park"
+    on_contradiction: str = "park"
     on_convert_column: str = "apply"
     on_create_table: str = "apply"
     on_drop_column: str = "apply"
@@ -102,12 +108,17 @@ class RunPolicy:
     target_file_bytes: int = 134_217_728
     spark_writer_bytes: int = 68_719_476_736
     tinyint1_as_boolean: bool = False
+    verify: str = "touched"
     zero_dates: Literal["null", "text"] = "null"
 
     def __post_init__(self) -> None:
         checks = Checks("policy")
         if self.zero_dates is None:  # YAML reads an unquoted null as nothing
             object.__setattr__(self, "zero_dates", "null")
+        verify: object = self.verify
+        if verify is False:  # as it reads an unquoted off
+            object.__setattr__(self, "verify", "off")
+        check_verify(checks, self.verify)
         for name, known in CHOICES.items():
             checks.choice(name, getattr(self, name), known)
         for name in ("quarantine_limit", "ddl_grace_seconds"):

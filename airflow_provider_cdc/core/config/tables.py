@@ -11,8 +11,10 @@ from typing import Any
 from airflow_provider_cdc.core.config.checks import Checks, kind_of
 from airflow_provider_cdc.core.config.policy import CHOICES, RunPolicy
 from airflow_provider_cdc.core.config.table_patterns import ambiguous, by_precedence, is_pattern, most_specific
+from airflow_provider_cdc.core.config.verify import check_verify
 
 PATTERNS = ("include", "exclude")
+_YAML_WORDS: dict[str, tuple[Any, str]] = {"zero_dates": (None, "null"), "verify": (False, "off")}  # unquoted words
 _OF_STRUCTURE = ("create", "exclude_columns")  # keys of a rule that override nothing of the policy
 
 
@@ -31,6 +33,7 @@ class TableRule:
     quarantine_limit: int | None = None
     on_add_column: str | None = None
     on_cascade: str | None = None
+    on_contradiction: str | None = None
     on_convert_column: str | None = None
     on_create_table: str | None = None
     on_drop_column: str | None = None
@@ -42,6 +45,7 @@ class TableRule:
     on_truncate: str | None = None
     on_widen_column: str | None = None
     tinyint1_as_boolean: bool | None = None
+    verify: str | None = None
     zero_dates: str | None = None
 
     def check(self, checks: Checks) -> None:
@@ -52,6 +56,8 @@ class TableRule:
         checks.integer("quarantine_limit", self.quarantine_limit, optional=True)
         if self.tinyint1_as_boolean is not None:
             checks.flag("tinyint1_as_boolean", self.tinyint1_as_boolean)
+        if self.verify is not None:
+            check_verify(checks, self.verify)
         for name, known in CHOICES.items():
             value = getattr(self, name, None)
             if value is not None:
@@ -123,8 +129,11 @@ class TableRules:
         elif isinstance(data, Mapping):
             known = [f.name for f in fields(TableRule)]
             mine.unknown(data, known)
-            words: dict[str, Any] = {"zero_dates": "null"}  # YAML reads an unquoted null as nothing
-            rule = TableRule(**{n: words.get(n) if v is None else v for n, v in data.items() if n in known})
+            stated = {name: value for name, value in data.items() if name in known}
+            for name, (read, word) in _YAML_WORDS.items():
+                if name in stated and stated[name] is read:
+                    stated[name] = word
+            rule = TableRule(**stated)
         else:
             checks.problem(str(key), f"expected a mapping, got {kind_of(data)}")
         rule.check(mine)

@@ -102,6 +102,8 @@ class TableLine(Document):
     :param files: of a preview the files of the table that the commit would write again, with ``file_bytes``.
     :param writer: who commits, ``task`` or ``spark``; empty without a commit.
     :param writer_reason: why it is that writer.
+    :param contradictions: changes that did not find what the log says, by kind.
+    :param agreed: rows before changes that had all values that the log says.
     """
 
     database: str
@@ -116,6 +118,8 @@ class TableLine(Document):
     file_bytes: int = 0
     writer: str = ""
     writer_reason: str = ""
+    contradictions: dict[str, int] = field(default_factory=dict)
+    agreed: int = 0
 
 
 @dataclass(slots=True)
@@ -126,6 +130,7 @@ class Result(Document):
     :param changes: row changes by operation.
     :param schema_changes: number of DDL records that were new.
     :param quarantined: records and rows that could not be carried.
+    :param contradictions: the first changes that did not find what the log says: table, kind, record, key's digest.
     :param states: of the tables this batch touched.
     :param error: why the batch failed; ``Transient`` where the same batch may succeed later.
     :param new_schema_changes: documents for the ledger.
@@ -156,6 +161,7 @@ class Result(Document):
     quarantined: int = 0
     quarantine: list[dict[str, Any]] = field(default_factory=list)
     lossy: dict[str, int] = field(default_factory=dict)
+    contradictions: list[dict[str, Any]] = field(default_factory=list)
     states: list[TableState] = field(default_factory=list)
     new_schema_changes: list[dict[str, Any]] = field(default_factory=list)
     deferred: list[dict[str, Any]] = field(default_factory=list)

@@ -188,6 +188,18 @@ def chosen_rows(file: OpenedFile, selected: BoolArray | None, schema: pa.Schema)
             yield live
 
 
+def rows_apart(file: OpenedFile, gone: BoolArray, schema: pa.Schema) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Yield the rows of a file that stay and those that go, a few at a time if they are large; never deleted ones."""
+    start = 0
+    for rows in whole_rows(file, schema):
+        of_rows = slice(start, start + rows.num_rows)
+        start += rows.num_rows
+        yield (
+            rows.filter(pa.array(file.live[of_rows] & ~gone[of_rows])),
+            rows.filter(pa.array(file.live[of_rows] & gone[of_rows])),
+        )
+
+
 def whole_rows(file: OpenedFile, schema: pa.Schema) -> Iterator[pa.Table]:
     """Yield all rows of a file, deleted ones included, a few at a time if they are large."""
     metadata = file.parquet.metadata

@@ -25,6 +25,7 @@ from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, Unava
 from airflow_provider_cdc.core.faults import may_be_caught
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Commit, Owner
+from spark_jobs.sinks.contract import RowsMet
 from spark_jobs.sinks.delta.column_types import demand_names, demand_types
 from spark_jobs.sinks.delta.commit_history import CommitHistory
 from spark_jobs.sinks.delta.data_files import DataFiles
@@ -294,12 +295,13 @@ class DeltaLocation:
             files.discard()
             raise
 
-    def merge_into(self, files: DataFiles, *, on_read: bool = False) -> KeyMerge:
+    def merge_into(self, files: DataFiles, met: RowsMet | None = None, *, on_read: bool = False) -> KeyMerge:
         """Return a merge that writes to files for :meth:`TableCommits.commit_files`.
 
+        :param met: takes the stored rows that go.
         :param on_read: whether it deletes rows by their positions.
         """
-        return KeyMerge(self.live, self.storage, files, self._reading, on_read=on_read)
+        return KeyMerge(self.live, self.storage, files, self._reading, met, on_read=on_read)
 
     def removal(self, files: DataFiles | None = None) -> RowRemoval:
         """Return a removal of rows that writes to files, or only looks without them."""

@@ -119,12 +119,14 @@ def _write_rows(
         return removed
     assert action.deletes is not None
     deletes = action.deletes.select(action.key)
-    merge = target.merge_into(files, on_read=deleted is not None)
+    merge = target.merge_into(files, action.met, on_read=deleted is not None)
     if action.later is None and not action.parts:
         action.typed(action.rows.num_rows)
         removed = merge.put(action.rows, deletes)
     else:
         removed = merge.without(_written_keys(target, action, files, deletes))
+    if action.met is not None:
+        action.met.demand_agreement()
     if deleted is not None:
         deleted |= merge.deleted
     return removed

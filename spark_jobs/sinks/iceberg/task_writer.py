@@ -168,7 +168,9 @@ class RowChange:
         every = pa.concat_tables(keys)
         for file in self._files_with(every):
             stored = self._target.columns_of(file, of_key)
-            self._let_go(file, having_keys(stored, every.take(pa.array(file.keys)), key))
+            self._let_go(file, having_keys(stored, every.take(pa.array(file.keys)), key), stored)
+        if action.met is not None:
+            action.met.demand_agreement()
 
     def _files_with(self, rows: pa.Table) -> list[LiveFile]:
         """Return the files that may hold equal values of some columns, which had other names in the stored version."""
@@ -178,15 +180,17 @@ class RowChange:
         stored = rows.select([new for new, _ in both]).rename_columns([old for _, old in both])
         return self._target.files_with(stored)
 
-    def _let_go(self, file: LiveFile, gone: BoolArray) -> None:
+    def _let_go(self, file: LiveFile, gone: BoolArray, of_keys: pa.Table | None = None) -> None:
         """Let rows of a file go.
 
         :param gone: of each of its rows, those included that were deleted before, whether it goes.
+        :param of_keys: columns of the key of its rows, in a merge.
         """
         before = np.zeros(len(gone), dtype=bool)
         before[self._target.deleted_in(file)] = True
         if not (gone & ~before).any():
             return
+        met, leaves = None if of_keys is None else self._action.met, gone & ~before
         gone = gone | before
         own = [deletes for deletes in file.deletes if only_path(deletes) == file.path]
         self._change.remove(*own)
@@ -195,6 +199,9 @@ class RowChange:
                 self._change.deletes.append(
                     write_deletes(self._commit.io, self._commit.folder, file.path, np.flatnonzero(gone))
                 )
+            if met is not None and of_keys is not None:
+                whole = self._target.columns_of(file, self._commit.fields) if met.whole else of_keys
+                met.meet(whole.filter(pa.array(leaves)))
             return
         self._change.remove(file.file)
         own, start = file.file.file_size_in_bytes >= _OWN_BYTES, 0
@@ -202,6 +209,8 @@ class RowChange:
             self._files.end_file(small=True)
         for piece in self._target.read(file, self._commit.fields, whole=True):
             stays = ~gone[start : start + piece.num_rows]
+            if met is not None:
+                met.meet(piece.filter(pa.array(leaves[start : start + piece.num_rows])))
             start += piece.num_rows
             if stays.any():
                 self._add(piece.filter(pa.array(stays)))

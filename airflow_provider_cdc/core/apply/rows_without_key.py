@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resolve the changes of a table without key: each adds one of several equal rows, or takes one away."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.apply.later_rows import typed_later
+from airflow_provider_cdc.core.apply.merge_plan import MergeStep, OpenRemovals
+from airflow_provider_cdc.core.apply.ordered_changes import Changes
+from airflow_provider_cdc.core.apply.partial_images import laid_over
+from airflow_provider_cdc.core.apply.row_copies import without_copies
+from airflow_provider_cdc.core.apply.row_sets import group_numbers, left_after_netting
+from airflow_provider_cdc.core.apply.row_typing import RowTyper, TypedRows
+from airflow_provider_cdc.core.apply.source_order import moments_of
+from airflow_provider_cdc.core.apply.value_forms import ValueForms
+from airflow_provider_cdc.core.arrays import BoolArray, IntArray
+from airflow_provider_cdc.core.values.fields import KEYLESS_SNAPSHOT_ROW
+
+
+def of_rows_without_key(
+    typer: RowTyper,
+    row_indexes: IntArray,
+    last: int,
+    clear: bool,
+    later: bool,
+    earlier: OpenRemovals | None,
+    base_position: str,
+) -> MergeStep:
+    """Return the step of a table without key.
+
+    :param row_indexes: of its rows.
+    :param last: schema version of its end.
+    :param clear: whether the rows stored before are gone.
+    :param later: whether rows are typed when they are written.
+    :param earlier: removals of earlier batches that have found no row, under the schema of ``last``.
+    :param base_position: newest position that the stored rows went through.
+    """
+    row_indexes, _ = without_copies(typer.changes, row_indexes, typer.flags("applied"), typer.wire)
+    added = typer.changes.are("snapshot", "insert", "update", rows=row_indexes)
+    removed = typer.changes.are("delete", "update", rows=row_indexes)
+    schema, none = typer.timeline.versions[last].schema, typer.mapper.rows({}, 0, last, last)
+    if later and not removed.any() and earlier is None:
+        rows = typed_later(typer, row_indexes[added], last, partial=False)
+        as_typed = partial(_positions_as_typed, typer.changes, row_indexes[added])
+        return MergeStep(last, schema, clear, none, none, as_typed, later=rows)
+    adds = typer.typed(row_indexes[added], "after", last, partial=typer.wire.partial_images)
+    removes = typer.typed(row_indexes[removed], "before", last)
+    # binlog_row_image=MINIMAL writes the whole row before where there is no key, and of the row after what changed
+    adds = laid_over(typer, adds, removes)
+    stay = left_of_multiset(typer, adds, removes, ValueForms.of(schema), earlier, base_position)
+    adds_left, removes_left, open_left = np.split(stay, np.cumsum([adds.rows.num_rows, removes.rows.num_rows]))
+    added_rows, removed_rows = adds.row_indexes[adds_left], removes.row_indexes[removes_left]
+    netted, positions = not stay.all(), typer.changes.rows.column("position")
+
+    def open_until() -> pa.Array:
+        own = positions.take(pa.array(removed_rows)).combine_chunks()
+        return pc.if_else(pc.less(own, base_position), base_position, own)
+
+    return MergeStep(
+        last,
+        schema,
+        clear,
+        adds.rows.filter(pa.array(adds_left)) if netted else adds.rows,
+        removes.rows.filter(pa.array(removes_left)) if netted else removes.rows,
+        lambda: positions.take(pa.array(added_rows)),
+        netted=int((~removes_left).sum()),
+        open_until=open_until,
+        open=None if earlier is None else earlier.take(np.flatnonzero(open_left)),
+        settled=int((~open_left).sum()),
+    )
+
+
+def _positions_as_typed(changes: Changes, row_indexes: IntArray) -> pa.ChunkedArray:
+    """Return the positions of rows in the order in which :func:`typed_later` types them."""
+    order = np.concatenate([*changes.images["after"].portions(row_indexes)])
+    return changes.rows.column("position").take(pa.array(order))
+
+
+def left_of_multiset(
+    typer: RowTyper,
+    adds: TypedRows,
+    removes: TypedRows,
+    forms: ValueForms,
+    earlier: OpenRemovals | None,
+    base_position: str,
+) -> BoolArray:
+    """Return which rows added, rows removed, and removals of earlier batches are left.
+
+    A removal takes an equal row that was added before it. Removals that come late take what was added until the newest
+    position that the stored rows went through: a later removal may have taken theirs.
+    """
+    rows, count = [adds.rows, removes.rows, *([] if earlier is None else [earlier.rows])], adds.rows.num_rows
+    row_indexes = np.concatenate([adds.row_indexes, removes.row_indexes])
+    fills = np.arange(sum(some.num_rows for some in rows)) < count
+    stay: BoolArray = np.ones(len(fills), dtype=bool)
+    if not count or fills.all():
+        return stay
+    positions, of_changes = typer.changes.rows.column("position"), 2 * moments_of(typer.changes.rows, typer.wire)
+    moments = np.r_[of_changes[row_indexes], np.zeros(len(fills) - len(row_indexes), dtype=np.int64)]
+    late = bool(removes.rows.num_rows) and positions[int(removes.row_indexes[0])].as_py() < base_position
+    if typer.wire.order == "exact" and (late or earlier is not None):
+        ends, in_order = np.r_[-1, of_changes + 1], np.array(positions)
+        removing = slice(count, len(row_indexes))
+        moments[removing] = np.maximum(moments[removing], ends[np.searchsorted(in_order, base_position, "right")])
+        if earlier is not None:
+            moments[len(row_indexes) :] = ends[np.searchsorted(in_order, np.array(earlier.positions), "right")]
+    stay = left_after_netting(group_numbers(pa.concat_tables(rows).columns), fills, moments)
+    snapshot = typer.changes.are("snapshot", rows=row_indexes)
+    some = np.flatnonzero(stay[: len(row_indexes)] & (snapshot | ~fills[: len(row_indexes)]))
+    if forms and snapshot[some].any() and not snapshot[some].all():
+        same = forms.in_one_form(pa.concat_tables(rows).take(pa.array(some)))
+        stay[some] = left_after_netting(group_numbers(same.columns), fills[some], moments[some])
+    return stay
+
+
+def without_passed_over(typer: RowTyper, row_indexes: IntArray, begins: str) -> IntArray:
+    """Leave out, and count, snapshot rows of a table without key that the content does not begin with.
+
+    They are of snapshots that were asked for while changes were streamed. They look like rows that are already there.
+    An incremental snapshot of such a table has one row for each chunk (recorded: Debezium 3.5).
+
+    :param begins: position of the snapshot that the content begins with, or of the table's first schema.
+    """
+    if typer.wire.snapshot_rows != "shared":
+        return row_indexes
+    changes = typer.changes
+    positions = changes.rows.column("position").take(pa.array(row_indexes))
+    elsewhere = pc.not_equal(positions, begins).to_numpy()
+    passed_over = changes.are("incremental", rows=row_indexes) | (changes.are("snapshot", rows=row_indexes) & elsewhere)
+    if count := int(passed_over.sum()):
+        typer.lossy[KEYLESS_SNAPSHOT_ROW] = typer.lossy.get(KEYLESS_SNAPSHOT_ROW, 0) + count
+    content_rows: IntArray = row_indexes[~passed_over]
+    return content_rows

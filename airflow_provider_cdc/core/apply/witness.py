@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compare what changes say of the rows that they found with the rows that are there.
+
+The log of a source carries, with most changes, the row as it was before. So it says whether a key was taken, and what
+the row's values were. A row that is not as the log says it was is a contradiction: a change was lost, or altered, or
+somebody else changed the table. What explains one otherwise is left out: a change that was sent again, one that was
+compared before, the rows of a snapshot, and what a partition that is read less far may still bring.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.apply.record_keys import KeyEvents
+from airflow_provider_cdc.core.apply.row_sets import group_numbers
+from airflow_provider_cdc.core.apply.row_typing import RowTyper, TypedRows
+from airflow_provider_cdc.core.apply.source_order import moments_of, of_snapshots
+from airflow_provider_cdc.core.apply.value_forms import ValueForms
+from airflow_provider_cdc.core.arrays import BoolArray, IntArray
+from airflow_provider_cdc.core.model.position_columns import event_of, generation_text_of
+
+KEY_THERE = "key_there"  # a row was inserted whose key another row has
+KEY_MISSING = "key_missing"  # a row was updated or deleted that is not there
+ROW_DIFFERS = "row_differs"  # the row before the change has other values than the one that is there
+_NAMED = 20  # contradictions that are named one by one
+_SAMPLED = 1_000  # rows of a table and batch of which all values are compared, however many there are
+
+
+class _Finds(IntEnum):
+    """Say what a change must have found at its key."""
+
+    UNKNOWN = 0
+    NO_ROW = 1
+    A_ROW = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """A change that did not find what it says.
+
+    :param key: digest of the key, the same for equal keys of one table.
+    :param column: first column whose value differs, empty where the row's being there is what differs.
+    """
+
+    kind: str
+    topic: str
+    partition: int
+    offset: int
+    position: str
+    key: str
+    column: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Say how far changes are compared with the rows that they found.
+
+    :param share: of the rows of which values are compared, from 0 to 1, beyond the first thousand.
+    :param whole: whether stored rows are read whole for that, where a commit needs only their keys.
+    :param marks: the newest position that each ``topic/partition`` has shown: what one that is read less far may still
+        bring explains what does not fit. None where all that there is was read.
+    :param partitions: each ``topic/partition`` that there is.
+    """
+
+    share: float = 1 / 16
+    whole: bool = False
+    marks: Mapping[str, str] | None = None
+    partitions: Collection[str] = ()
+
+
+@dataclass(slots=True)
+class Findings:
+    """What comparing gave.
+
+    :param counts: contradictions by kind.
+    :param first: the first of them.
+    :param agreed: rows that had all values that the log says.
+    :param undecided: contradictions that a partition which is read less far may explain; they are not among the others.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    first: list[Contradiction] = field(default_factory=list)
+    agreed: int = 0
+    undecided: int = 0
+
+
+class RowsBefore:
+    """Type the rows before changes, those of several tables at once where they are resolved together.
+
+    :param some: indexes of the rows that may be asked for, ascending; None to type what is asked for each time.
+    """
+
+    def __init__(self, typer: RowTyper, target: int, some: IntArray | None = None) -> None:
+        self._typer, self._target, self._some = typer, target, some
+        self._typed: TypedRows | None = None
+
+    def of(self, row_indexes: IntArray) -> TypedRows:
+        """Return typed rows; those that do not fit are not among them."""
+        if self._some is None:
+            return self._type(row_indexes)
+        if self._typed is None:
+            self._typed = self._type(self._some)
+        typed = self._typed
+        mine = np.flatnonzero(np.isin(typed.row_indexes, row_indexes))
+        absent = {name: mask[mine] for name, mask in typed.absent.items()}
+        return TypedRows(typed.rows.take(pa.array(mine)), typed.row_indexes[mine], absent)
+
+    def _type(self, row_indexes: IntArray) -> TypedRows:
+        with self._typer.aside():
+            return self._typer.typed(np.unique(row_indexes), "before", self._target, partial=True)
+
+
+class Witness:
+    """Compare the changes of one step with each other, and with stored rows as a writer meets them.
+
+    :param target: schema version of the step's end, under which rows are compared.
+    :param applied: of every change whether the stored rows went through it.
+    :param base_position: newest position that the stored rows went through.
+    :param moments: of every change (:func:`moments_of`), where that is known.
+    :param rows_before: types rows before changes.
+    :ivar findings: what was found so far.
+    """
+
+    def __init__(
+        self,
+        typer: RowTyper,
+        events: KeyEvents,
+        target: int,
+        applied: BoolArray,
+        base_position: str,
+        verification: Verification,
+        moments: IntArray | None = None,
+        rows_before: RowsBefore | None = None,
+    ) -> None:
+        self._typer, self._events, self._target = typer, events, target
+        self._verification = verification
+        self._rows_before = RowsBefore(typer, target) if rows_before is None else rows_before
+        self.findings = Findings()
+        self._forms = ValueForms.of_all(typer.timeline.versions[target].schema)
+        self._moments = moments_of(typer.changes.rows, typer.wire) if moments is None else moments
+        self._positions = typer.changes.rows.column("position").take(pa.array(events.rows))
+        self._certain = self._is_read()
+        finds = _finds(typer, events)
+        order = np.argsort(events.groups, kind="stable")
+        first = np.r_[True, events.groups[order][1:] != events.groups[order][:-1]] if len(order) else order.astype(bool)
+        compared = self._compared(applied, base_position)
+        follows = np.flatnonzero(~first)
+        self._compare_within(order[follows - 1], order[follows], finds, compared)
+        begins = order[first]
+        begins = begins[(finds[begins] != _Finds.UNKNOWN) & compared[begins]]
+        begins = begins[self._of_log(begins, base_position)]
+        self._begins = begins[~np.isin(events.groups[begins], self._in_no_order(order[follows - 1], order[follows]))]
+        self._finds = finds[self._begins]
+        self._met: BoolArray = np.zeros(len(self._begins), dtype=bool)
+        self._keys = events.keys.take(pa.array(self._begins))
+
+    @property
+    def whole(self) -> bool:
+        """Whether stored rows are to be read whole, where only their keys are needed."""
+        return self._verification.whole
+
+    def meet(self, rows: pa.Table) -> None:
+        """Take stored rows that go or are replaced.
+
+        :param rows: under the schema that the table has then; or the columns of the key alone.
+        """
+        names = self._keys.column_names
+        if not len(self._begins) or not rows.num_rows:
+            return
+        stored = rows.select(names).cast(self._keys.schema)
+        groups = group_numbers(pa.concat_tables([self._keys, stored]).columns)
+        mine: IntArray = np.full(int(groups.max()) + 1, -1)
+        mine[groups[: len(self._begins)]] = np.arange(len(self._begins))
+        met = mine[groups[len(self._begins) :]]
+        there = np.flatnonzero(met >= 0)
+        self._met[met[there]] = True
+        found = there[self._finds[met[there]] == _Finds.A_ROW]
+        if rows.num_columns > len(names) and len(found):
+            self._compare_stored(rows.take(pa.array(found)), self._begins[met[found]])
+
+    def finish(self) -> Findings:
+        """Return what was found, once all stored rows of the changed keys were met."""
+        self._note(KEY_MISSING, self._begins[~self._met & (self._finds == _Finds.A_ROW)])
+        self._note(KEY_THERE, self._begins[self._met & (self._finds == _Finds.NO_ROW)])
+        self._begins = self._begins[:0]
+        self._met, self._finds = self._met[:0], self._finds[:0]
+        return self.findings
+
+    def _compared(self, applied: BoolArray, base_position: str) -> BoolArray:
+        """Return which events are of changes that came in time, and that the stored rows did not go through."""
+        compared: BoolArray = ~applied[self._events.rows] & pc.greater(self._positions, base_position).to_numpy()
+        # a change that came late stands before one that was applied, so the stored row is a later one
+        late = np.unique(self._events.groups[~compared])
+        compared &= ~np.isin(self._events.groups, late)
+        return compared
+
+    def _in_no_order(self, before: IntArray, event: IntArray) -> IntArray:
+        """Return the keys that several rows of one statement touch: rows on several partitions have no order then.
+
+        :param before: of each event the one before it at its key.
+        """
+        rows, rows_before = self._events.rows[event], self._events.rows[before]
+        one_moment = (self._moments[rows] == self._moments[rows_before]) & (rows != rows_before)
+        keys: IntArray = np.unique(self._events.groups[event[one_moment]])
+        return keys
+
+    def _is_read(self) -> BoolArray:
+        """Return behind which events every partition of the table's topics is read."""
+        marks, every = self._verification.marks, np.ones(len(self._positions), dtype=bool)
+        if marks is None:
+            return every
+        rows = self._typer.changes.rows.column("topic").take(pa.array(self._events.rows))
+        topics = set(rows.cast(pa.string()).unique().to_pylist())
+        names = {name for name in {*marks, *self._verification.partitions} if name.rpartition("/")[0] in topics}
+        if len(names) == 1:
+            return every
+        read = [marks.get(name, "") for name in names]
+        # other rows of the newest event may lie on a partition that is read up to the one before
+        behind: BoolArray = pc.less(event_of(self._positions), event_of(pa.scalar(min(read)))).to_numpy()
+        return behind
+
+    def _of_log(self, events: IntArray, base_position: str) -> BoolArray:
+        """Return which events are of the same log as what is stored: another one may lack what came between."""
+        if not base_position or not len(events):
+            every: BoolArray = np.ones(len(events), dtype=bool)
+            return every
+        positions = self._typer.changes.rows.column("position").take(pa.array(self._events.rows[events]))
+        same: BoolArray = pc.equal(
+            generation_text_of(positions), generation_text_of(pa.scalar(base_position))
+        ).to_numpy()
+        return same
+
+    def _compare_within(self, before: IntArray, event: IntArray, finds: IntArray, compared: BoolArray) -> None:
+        """Compare events with the events before them at their keys."""
+        events, changes = self._events, self._typer.changes
+        moments = self._moments
+        snapshot = of_snapshots(changes.rows)
+        rows, rows_before = events.rows[event], events.rows[before]
+        # a change that was sent again has the position of the first; rows of one statement may have no order
+        known = compared[event] & compared[before] & (moments[rows] != moments[rows_before])
+        known &= self._same_log(event, before) & ~snapshot[rows]
+        before, event = before[known], event[known]
+        filled = events.fills[before]
+        self._note(KEY_MISSING, event[(finds[event] == _Finds.A_ROW) & ~filled])
+        self._note(KEY_THERE, event[(finds[event] == _Finds.NO_ROW) & filled])
+        joined = (finds[event] == _Finds.A_ROW) & filled & ~snapshot[events.rows[before]]
+        self._compare_images(before[joined], event[joined])
+
+    def _same_log(self, events: IntArray, others: IntArray) -> BoolArray:
+        one, other = (generation_text_of(self._positions.take(pa.array(some))) for some in (events, others))
+        same: BoolArray = pc.equal(one, other).to_numpy()
+        return same
+
+    def _compare_images(self, before: IntArray, event: IntArray) -> None:
+        """Compare the row after each change with the row before the next: by their texts, if those differ by value."""
+        images = self._typer.changes.images
+        if not len(event) or images["after"].stored:
+            return
+        rows, rows_before = self._events.rows[event], self._events.rows[before]
+        there = self._typer.image("before").there[rows] & images["after"].there[rows_before]
+        rows, rows_before, event = rows[there], rows_before[there], event[there]
+        one, other = images["after"].at(rows_before), self._typer.image("before").at(rows)
+        differing = np.flatnonzero(pc.not_equal(one, other).to_numpy(zero_copy_only=False))
+        self.findings.agreed += len(rows) - len(differing)
+        if len(differing):
+            event, rows, rows_before = event[differing], rows[differing], rows_before[differing]
+            with self._typer.aside():
+                known = self._typer.typed(np.unique(rows_before), "after", self._target, partial=True)
+            self._compare_rows(known, rows_before, RowsBefore(self._typer, self._target).of(rows), event)
+
+    def _compare_stored(self, stored: pa.Table, event: IntArray) -> None:
+        """Compare stored rows with the rows before the changes that found them, or a share of them."""
+        rows = self._events.rows[event]
+        there = self._typer.image("before").there[rows]
+        if there.sum() > _SAMPLED and self._verification.share < 1:
+            there &= self._is_sampled(event)
+        some = np.flatnonzero(there)
+        if not len(some):
+            return
+        numbers = np.arange(len(some))
+        known = TypedRows(stored.take(pa.array(some)), numbers, {})
+        self._compare_rows(known, numbers, self._rows_before.of(rows[some]), event[some])
+
+    def _is_sampled(self, event: IntArray) -> BoolArray:
+        """Choose the same keys in every run: those whose digest is small."""
+        positions = self._positions.take(pa.array(event)).to_pylist()
+        limit = int(self._verification.share * (1 << 32))
+        digests = (hashlib.blake2b(position.encode(), digest_size=4).digest() for position in positions)
+        return np.fromiter((int.from_bytes(digest) < limit for digest in digests), bool, len(positions))
+
+    def _compare_rows(self, known: TypedRows, numbers: IntArray, said: TypedRows, event: IntArray) -> None:
+        """Compare pairs of rows, column by column, without those that one of them lacks.
+
+        :param numbers: of each pair the number of the known row among its row indexes.
+        :param event: of each pair; its row is the one that ``said`` has.
+        """
+        rows = self._events.rows[event]
+        pairs = np.flatnonzero(np.isin(numbers, known.row_indexes) & np.isin(rows, said.row_indexes))
+        of_known = np.searchsorted(known.row_indexes, numbers[pairs])
+        of_said = np.searchsorted(said.row_indexes, rows[pairs])
+        event, count = event[pairs], len(pairs)
+        differs: BoolArray = np.zeros(count, dtype=bool)
+        columns: list[str] = [""] * count
+        for column in self._typer.timeline.versions[self._target].schema.columns_in_rows:
+            name = column.name
+            if column.dropped or name not in known.rows.column_names:
+                continue
+            one, other = (
+                known.rows.column(name).take(pa.array(of_known)),
+                said.rows.column(name).take(pa.array(of_said)),
+            )
+            unlike = _unlike(one, other, self._forms, name)
+            for typed, indexes in ((known, of_known), (said, of_said)):
+                if name in typed.absent:
+                    unlike &= ~typed.absent[name][indexes]
+            for pair in np.flatnonzero(unlike & ~differs).tolist():
+                columns[pair] = name
+            differs |= unlike
+        self.findings.agreed += count - int(differs.sum())
+        self._note(ROW_DIFFERS, event[differs], [name for name in columns if name])
+
+    def _note(self, kind: str, event: IntArray, columns: list[str] | None = None) -> None:
+        """Note the changes of some events as contradictions."""
+        findings, events = self.findings, self._events
+        certain = self._certain[event]
+        findings.undecided += int((~certain).sum())
+        columns = [name for name, one in zip(columns, certain, strict=True) if one] if columns else None
+        event = event[certain]
+        if not len(event):
+            return
+        findings.counts[kind] = findings.counts.get(kind, 0) + len(event)
+        rows = self._typer.changes.rows
+        for number, one in enumerate(event[: max(0, _NAMED - len(findings.first))].tolist()):
+            row_index = int(events.rows[one])
+            where = {
+                name: rows.column(name)[row_index].as_py() for name in ("topic", "partition", "offset", "position")
+            }
+            column = columns[number] if columns else ""
+            findings.first.append(Contradiction(kind, **where, key=_digest(events.keys, one), column=column))
+
+
+def _finds(typer: RowTyper, events: KeyEvents) -> IntArray:
+    """Return for each event what it must have found at its key."""
+    changes, rows, fills = typer.changes, events.rows, events.fills
+    finds: IntArray = np.zeros(len(rows), dtype=np.int64)
+    finds[~fills] = _Finds.A_ROW
+    finds[fills & changes.are("insert", rows=rows)] = _Finds.NO_ROW
+    updates = np.flatnonzero(fills & changes.are("update", rows=rows))
+    left = np.maximum(updates - 1, 0)
+    own = (updates > 0) & (rows[left] == rows[updates]) & ~fills[left]  # the key that the same change gave up
+    moved = own & (events.groups[left] != events.groups[updates])
+    finds[updates] = np.where(moved, _Finds.NO_ROW, np.where(own, _Finds.UNKNOWN, _Finds.A_ROW))
+    return finds
+
+
+def _unlike(one: pa.ChunkedArray, other: pa.ChunkedArray, forms: ValueForms, name: str) -> BoolArray:
+    """Return which values differ; those of a type with several forms by their form."""
+    both = pa.table({name: pa.chunked_array([*one.cast(other.type).chunks, *other.chunks], other.type)})
+    first, second = np.split(group_numbers(both.columns), [len(one)])
+    unlike: BoolArray = first != second
+    if unlike.any() and name in forms.columns:
+        some = np.flatnonzero(unlike)
+        first, second = np.split(
+            group_numbers(forms.in_one_form(both.take(pa.array(np.r_[some, some + len(one)]))).columns), [len(some)]
+        )
+        unlike[some] = first != second
+    return unlike
+
+
+def _digest(keys: pa.Table, row: int) -> str:
+    text = repr([keys.column(name)[row].as_py() for name in keys.column_names])
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
