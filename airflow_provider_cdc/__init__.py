@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.operators.replay import CdcReplayOperator
     from airflow_provider_cdc.operators.sync import CdcSyncOperator
     from airflow_provider_cdc.operators.table_state import CdcTableStateOperator
+    from airflow_provider_cdc.operators.verify import CdcVerifyOperator
     from airflow_provider_cdc.sensors.applied import CdcAppliedSensor
     from airflow_provider_cdc.sensors.health import CdcHealthSensor
     from airflow_provider_cdc.sensors.lag import CdcLagSensor
@@ -76,6 +77,7 @@ _HOMES = {
     "CdcMaintainOperator": "airflow_provider_cdc.operators.maintain",
     "CdcPlanOperator": "airflow_provider_cdc.operators.plan",
     "CdcRebuildOperator": "airflow_provider_cdc.operators.rebuild",
+    "CdcVerifyOperator": "airflow_provider_cdc.operators.verify",
     "CdcReplayOperator": "airflow_provider_cdc.operators.replay",
     "CdcDag": "airflow_provider_cdc.task_group",
     "cdc_task_group": "airflow_provider_cdc.task_group",
@@ -130,6 +132,7 @@ __all__ = [
     "CdcSyncOperator",
     "CdcTableParkedTrigger",
     "CdcTableStateOperator",
+    "CdcVerifyOperator",
     "DeltaSink",
     "Freshness",
     "IcebergSink",

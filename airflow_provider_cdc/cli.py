@@ -187,6 +187,11 @@ _REBUILD = (
     ),
     _JSON,
 )
+_VERIFY = (
+    _PIPELINE,
+    Argument(("tables",), {"nargs": "*", "metavar": "DATABASE.TABLE", "help": "a table; default: all that are ok"}),
+    _JSON,
+)
 _HISTORY = Argument(
     ("--history",),
     {"action": "store_true", "help": "show schema versions with their statements, and all states with their reasons"},
@@ -261,6 +266,12 @@ VERBS = (
         "sync:rebuild",
         "make tables again from the change log, a snapshot or files, in one commit each",
         _REBUILD,
+    ),
+    Verb(
+        "verify",
+        "verify:verify",
+        "compare tables with the change log, without the source; exits with 3 where one differs",
+        _VERIFY,
     ),
     Verb(
         "quarantine",

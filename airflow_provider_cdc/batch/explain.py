@@ -60,6 +60,15 @@ def explain(
     with tempfile.TemporaryDirectory(prefix="airflow-cdc-preview-") as scratch:
         job.scratch = scratch
         result = ask(job, secrets, f"preview of {pipeline.name}", say=say)
+    demand_known_batches(pipeline, result)
+    return _document(result, newest_by_name(before.values()))
+
+
+def demand_known_batches(pipeline: CdcPipeline, result: Result) -> None:
+    """Refuse an answer of a lake that holds batches which the ledger does not know.
+
+    :raises UnavailableError: ``plan.ledger_behind``.
+    """
     if result.status == ResultStatus.BEHIND:
         raise UnavailableError(
             "plan.ledger_behind",
@@ -67,7 +76,6 @@ def explain(
             where={"pipeline": pipeline.name},
             hint="run `airflow-cdc sync PIPELINE.yaml`: it takes them over first",
         )
-    return _document(result, newest_by_name(before.values()))
 
 
 def _document(result: Result, before: Mapping[str, Any]) -> dict[str, Any]:

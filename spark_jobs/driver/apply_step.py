@@ -161,7 +161,7 @@ def _line(task: ApplyTask, report: ApplyReport) -> TableLine:
     numbers = report.upserts, report.deletes
     name, touched = (task.database, task.table), (report.files, report.file_bytes)
     writer = ("", "") if report.choice is None else (report.choice.writer, report.choice.reason)
-    found = report.findings.counts, report.findings.agreed
-    return TableLine(
-        *name, report.status, report.action, *numbers, report.reason, report.seconds, *touched, *writer, *found
-    )
+    line = TableLine(*name, report.status, report.action, *numbers, report.reason, report.seconds, *touched, *writer)
+    line.contradictions, line.agreed = report.findings.counts, report.findings.agreed
+    line.differences = report.differences
+    return line

@@ -17,7 +17,7 @@ from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_p
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema, target_schema
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.apply.witness import Findings
-from airflow_provider_cdc.core.documents import JobDocument, TableState
+from airflow_provider_cdc.core.documents import JobDocument, Rebuild, TableState
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
@@ -34,6 +34,7 @@ from spark_jobs.sinks.contract import Action, Stored, Writer
 from spark_jobs.sinks.registry import open_sink
 from spark_jobs.tasks.base_rows import BaseRows
 from spark_jobs.tasks.committed_state import committed_state
+from spark_jobs.tasks.comparing_writer import ComparingWriter
 from spark_jobs.tasks.foreign_keys import ForeignKeys
 from spark_jobs.tasks.pending_deletes import demand_explained, noted
 from spark_jobs.tasks.reporting import reported
@@ -91,7 +92,12 @@ class TableApply:
         rule = writer_rule(job, f"{task.database}.{task.table}", columns, self._sink)
         self._preview = self._sink.preview(rule)
         staged = staged_folder(job.pipeline, job.seq, task.table_id)
-        self._writer: Writer[Stored] = self._preview if job.scratch else self._sink.writer(rule, self._storage, staged)
+        self._comparing: ComparingWriter | None = None
+        if isinstance(job.order, Rebuild) and job.order.compared:
+            key = [column.name for column in self._timeline.versions[-1].schema.key_columns]
+            self._comparing = ComparingWriter(self._preview, key)
+        written = self._preview if job.scratch else self._sink.writer(rule, self._storage, staged)
+        self._writer: Writer[Stored] = self._comparing or written
         self._spark_may_write = task.base is not None and task.base.spark_may_write
         verifies = self._policy.verify != "off"
         self._changes = TableChanges(self._storage, task, self._timeline, self._format, verifies=verifies)
@@ -115,6 +121,8 @@ class TableApply:
     @property
     def findings(self) -> Findings:
         """What comparing its changes with the rows that they found gave."""
+        if self._comparing is not None:
+            return self._comparing.findings
         return Findings() if self._witness is None else self._witness.findings
 
     def may_hold_batch(self) -> bool:
@@ -170,6 +178,7 @@ class TableApply:
             file_bytes=self._preview.file_bytes,
             choice=self._writer.choice,
             findings=self.findings,
+            differences=[] if self._comparing is None else self._comparing.differences,
         )
 
     def _resolve(self, base_schema: TableSchema | None, *, in_pieces: bool) -> MergePlan:
@@ -243,7 +252,7 @@ class TableApply:
         :raises DataError: ``apply.contradicted``.
         """
         witness, task = plan.steps[0].witness, self.task
-        if witness is None:
+        if witness is None or self._comparing is not None:
             return
         explained = explanation(task, self._timeline, self._policy, plan)
         self._witness = TableWitness(witness, f"{task.database}.{task.table}", self._policy, explained)

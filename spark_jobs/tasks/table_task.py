@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_cdc.core.apply.witness import Findings
-from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.documents import Difference, TableState
 from airflow_provider_cdc.core.errors import CdcError, Transient
 from airflow_provider_cdc.core.model.status import ApplyStatus
 from spark_jobs.lake.manifest import RowGroup, Settled
@@ -164,6 +164,7 @@ class ApplyReport:
     :param state: of the table after it; of ``ahead`` the state that the table's own commit states.
     :param together: the commit was made with those of the other tables.
     :param findings: what comparing the changes with the rows that they found gave.
+    :param differences: of a comparison the first rows that differ.
     """
 
     table_id: str
@@ -186,6 +187,7 @@ class ApplyReport:
     part: PartResult | None = None
     together: bool = False
     findings: Findings = field(default_factory=Findings)
+    differences: list[Difference] = field(default_factory=list)
 
     @property
     def is_staged(self) -> bool:

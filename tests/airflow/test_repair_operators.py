@@ -13,7 +13,13 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from deltalake import DeltaTable
 
-from airflow_provider_cdc import CdcMaintainOperator, CdcPlanOperator, CdcRebuildOperator, CdcReplayOperator
+from airflow_provider_cdc import (
+    CdcMaintainOperator,
+    CdcPlanOperator,
+    CdcRebuildOperator,
+    CdcReplayOperator,
+    CdcVerifyOperator,
+)
 from airflow_provider_cdc.ledger import Ledger
 
 from .shop import Shop, rows, until
@@ -79,6 +85,29 @@ def test_a_deleted_table_is_rebuilt_and_one_that_cannot_be_fails_the_task(shop: 
         rows_file.unlink()
     with pytest.raises(AirflowFailException, match=r"shop\.customers: \[log\.missing\]"):
         run(CdcRebuildOperator(task_id="rebuild", pipeline=file, tables=["shop.customers"]))
+    assert sorted(map(str, rows(shop.lake, "shop", "customers"))) == before
+
+
+def test_rows_that_somebody_removed_by_hand_are_named_and_rebuilt(shop: Shop) -> None:
+    operator = CdcVerifyOperator(task_id="verify", pipeline=str(shop.file()))
+    assert shop.run("sync", "--until", until(0)).code == 0
+    equal = run(operator)
+    assert equal["equal"]
+    assert {table["table"] for table in equal["tables"]} >= {"shop.customers", "shop.orders"}
+    table = DeltaTable(shop.lake / "shop" / "customers")
+    keys = sorted(row["id"] for row in table.to_pyarrow_table(columns=["id"]).to_pylist())
+    gone, before = keys[5:15], sorted(map(str, rows(shop.lake, "shop", "customers")))
+    table.delete(f"id IN ({', '.join(map(str, gone))})")
+
+    with pytest.raises(AirflowFailException, match=r"shop\.customers: \{'row_missing': 10\}"):
+        run(operator)
+    shown = shop.run("verify", "shop.customers", "--json")
+    assert shown.code == 3
+    (verdict,) = shown.json["tables"]
+    assert [(one["kind"], one["row"]) for one in verdict["differences"]] == [("row_missing", [str(k)]) for k in gone]
+
+    assert shop.run("rebuild", "shop.customers").code == 0
+    assert run(operator)["equal"]
     assert sorted(map(str, rows(shop.lake, "shop", "customers"))) == before
 
 

@@ -112,6 +112,7 @@ class Replay:
     parked: dict[str, str] = field(default_factory=dict)  # table -> code that its format's page names
     agreed: int = 0  # rows before changes that had the values that the log says
     contradictions: list[dict[str, Any]] = field(default_factory=list)
+    quarantined: int = 0
 
     def __post_init__(self) -> None:
         case = self.case
@@ -291,6 +292,7 @@ class Replay:
         """Note what came of a batch, as the ledger does."""
         self.agreed += sum(line.get("agreed", 0) for line in result.get("tables", ()))
         self.contradictions += result.get("contradictions", ())
+        self.quarantined += result.get("quarantined", 0)
         self._seqs = [*self._seqs, seq]
         self._schema = self._schema + result["new_schema_changes"]
         states = self.states | {state["table_id"]: TableState.from_document(state) for state in result["states"]}

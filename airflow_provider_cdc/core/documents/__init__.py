@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.documents.orders import (
     Replay,
 )
 from airflow_provider_cdc.core.documents.result import (
+    Difference,
     ExpiredLog,
     QuarantineEntry,
     Result,
@@ -34,6 +35,7 @@ __all__ = [
     "BatchOrder",
     "Decision",
     "DecisionAction",
+    "Difference",
     "ExpiredLog",
     "JobDocument",
     "Look",

@@ -54,12 +54,14 @@ class Rebuild(Document):
     :param since: source time at which the ad hoc snapshot was asked for, in microseconds since the epoch; None for the
         one that came after the rows became unknown. Of files a time up to which they hold every change.
     :param path: of files the Delta table, folder of parquet files or parquet file.
+    :param compared: the rows are compared with those of the tables, and nothing is committed.
     """
 
     tables: list[str]
     source: RebuildSource = RebuildSource.CHANGE_LOG
     since: int | None = None
     path: str = ""
+    compared: bool = False
 
     @staticmethod
     def of(tables: Sequence[str], source: str, since: int | None) -> Rebuild:

@@ -93,6 +93,17 @@ class ExpiredLog(Document):
     folded: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Difference(Document):
+    """A row that a table and the change log do not have alike.
+
+    :param row: values of its key, of a table without key all of its values; or the columns that differ.
+    """
+
+    kind: str
+    row: list[str]
+
+
 @dataclass(slots=True)
 class TableLine(Document):
     """One table's part in a batch, for people.
@@ -103,7 +114,8 @@ class TableLine(Document):
     :param writer: who commits, ``task`` or ``spark``; empty without a commit.
     :param writer_reason: why it is that writer.
     :param contradictions: changes that did not find what the log says, by kind.
-    :param agreed: rows before changes that had all values that the log says.
+    :param agreed: rows before changes that had all values that the log says; of a comparison the equal rows.
+    :param differences: of a comparison the first rows that differ.
     """
 
     database: str
@@ -120,6 +132,7 @@ class TableLine(Document):
     writer_reason: str = ""
     contradictions: dict[str, int] = field(default_factory=dict)
     agreed: int = 0
+    differences: list[Difference] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Damage one record of a right history, or one stored row, and see who notices: ``python -m tests.histories.mutants``.
+
+A mutant ends ``equal`` (the damage meant nothing), ``parked`` or ``refused`` (a table or the batch, with a reason),
+``counted`` (a contradiction, a lost value or a quarantined record is in a result), or ``silent``: a table is ``ok`` and
+differs from the source.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from spark_jobs.lake.storage import table_location
+from spark_jobs.sinks.commits import Commit
+from spark_jobs.sinks.contract import Action
+from tests.histories.cases import case_of
+from tests.histories.log import Log
+from tests.histories.place import lake_folder
+from tests.histories.run import Case, Replay
+from tests.histories.tools import TOOLS
+
+OF_RECORDS = ("removed", "doubled", "altered", "moved")
+OF_ROWS = ("row changed", "row removed", "row added")
+OUTCOMES = ("equal", "parked", "refused", "counted", "silent")
+_EACH = 4  # mutants of one history and kind
+
+
+@dataclass
+class Mutant(Replay):
+    """A history with one damage.
+
+    :param kind: of the damage.
+    :param number: of the mutant; it chooses the place.
+    """
+
+    kind: str = "removed"
+    number: int = 0
+    problems: list[str] = field(default_factory=list)
+    damaged: bool = False
+
+    def run(self) -> list[str]:
+        """Run all batches; return what differs."""
+        self._hand = random.Random(f"{self.case.seed} {self.kind} {self.number}")
+        if self.kind in OF_RECORDS:
+            self._damage_record()
+        self.problems = super().run() if self.damaged or self.kind in OF_ROWS else []
+        return self.problems
+
+    def _damage_record(self) -> None:
+        where = self._hand.choice([where for where, records in self.log.partitions.items() if records])
+        records, orders = self.log.partitions[where], self._orders[where]
+        place = self._hand.randrange(len(records))
+        self.damaged = True
+        match self.kind:
+            case "removed":
+                del records[place], orders[place]
+            case "doubled":
+                later = self._hand.randint(place + 1, len(records))
+                records.insert(later, records[place])
+                orders.insert(later, orders[later - 1])
+            case "altered":
+                value = records[place].value
+                digits = [n for n, byte in enumerate(value or b"") if byte in b"0123456789"]
+                if value is None or not digits:
+                    self.damaged = False
+                    return
+                at = self._hand.choice(digits)
+                digit = self._hand.choice([byte for byte in b"0123456789" if byte != value[at]])
+                records[place] = replace(records[place], value=value[:at] + bytes([digit]) + value[at + 1 :])
+            case "moved":
+                others = [other for other in self.log.partitions if other[0] == where[0] and other != where]
+                if not others:
+                    self.damaged = False
+                    return
+                other = self._hand.choice(others)
+                at = sum(order < orders[place] for order in self._orders[other])
+                self.log.partitions[other].insert(at, replace(records[place], partition=other[1]))
+                self._orders[other].insert(at, orders[place])
+                del records[place], orders[place]
+
+    def _batch(self, number: int, chunks: list[Any], picture: Any) -> list[str]:
+        last = number == self.case.batches
+        problems = super()._batch(number, chunks, picture if last else None)
+        if self.kind in OF_ROWS and not self.damaged and not last and self._hand.random() < 0.6:
+            self._damage_row()
+        return problems
+
+    def _damage_row(self) -> None:
+        """Change a stored row as a fault of this program would: the commit is the table's own."""
+        tables = [state for state in self.states.values() if state.state == "ok" and state.location]
+        self._hand.shuffle(tables)
+        for state in tables:
+            table = self._sink.open(table_location(str(self.root), state.database, state.table))
+            app = f"cdc/histories/{state.table_id}/0"
+            rows, facts = (table.rows(), table.facts(app)) if table.exists else (None, None)
+            if rows is None or not rows.num_rows or facts is None:
+                continue
+            row = self._hand.randrange(rows.num_rows)
+            damaged = self._damaged(rows, row)
+            if damaged is None:
+                continue
+            seq = table.applied(app)
+            assert seq is not None
+            action = Action("overwrite", Commit(app, seq, facts), damaged)
+            self._sink.task_writer().commit(table, action)
+            self.damaged = True
+            return
+
+    def _damaged(self, rows: pa.Table, row: int) -> pa.Table | None:
+        apart = [rows.slice(0, row), rows.slice(row, 1), rows.slice(row + 1)]
+        if self.kind == "row removed":
+            return pa.concat_tables([apart[0], apart[2]])
+        numbers = [n for n, field_ in enumerate(rows.schema) if pa.types.is_integer(field_.type)]
+        texts = [n for n, field_ in enumerate(rows.schema) if pa.types.is_string(field_.type)]
+        if not numbers + texts:
+            return None
+        column = self._hand.choice(numbers + texts)
+        field_ = rows.schema.field(column)
+        value = self._hand.randint(0, 100) if column in numbers else f"x{self._hand.randint(0, 9)}"
+        other = apart[1].set_column(column, field_, pa.array([value], field_.type))
+        if other == apart[1]:
+            return None
+        if self.kind == "row added":
+            return pa.concat_tables([rows, other])
+        return pa.concat_tables([apart[0], other, apart[2]])
+
+    def outcome(self) -> str:
+        """Return how it ended."""
+        if any("the batch failed" in problem for problem in self.problems):
+            return "refused"
+        wrong = [p for p in self.problems if "a contradiction that is none" not in p]
+        unsettled = {f"{s.database}.{s.table}" for s in self.states.values() if s.state not in ("ok", "dropped")}
+        counted = {item["table"] for item in self.contradictions}
+        silent = [p for p in wrong if not any(f" {name}" in f" {p}" for name in unsettled | counted)]
+        if silent and not self.quarantined:
+            return "silent"
+        if unsettled or self.parked:
+            return "parked"
+        return "counted" if counted or wrong else "equal"
+
+
+def calm(name: str, seed: int) -> Case:
+    """Return a history in which nothing else happens: its batches end at one moment, and nobody dies."""
+    quiet = dict.fromkeys(("ragged", "doubles", "crashes", "repeats", "losses", "recreated"), 0.0)
+    case = case_of(name, seed, sizes=(10, 16))
+    return replace(case, batches=4, ends=(), late=0, restarts=0, replays=0, **quiet)
+
+
+def outcomes(name: str, seeds: Sequence[int], kinds: Sequence[str], silent: list[str]) -> dict[str, Counter[str]]:
+    """Return how the mutants of some histories end, by kind.
+
+    :param silent: takes descriptions of those that nobody noticed.
+    """
+    counts: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
+    log = Log()
+    with pytest.MonkeyPatch.context() as patch, lake_folder() as lake:
+        log.install(patch)
+        for seed in seeds:
+            case = calm(name, seed)
+            if Replay(case, log, lake).run():
+                continue
+            for kind in kinds:
+                for number in range(_EACH):
+                    mutant = Mutant(case, log, lake, kind=kind, number=number)
+                    mutant.run()
+                    if not mutant.damaged:
+                        continue
+                    outcome = mutant.outcome()
+                    counts[kind][outcome] += 1
+                    if outcome == "silent":
+                        silent.append(f"{name} seed {seed} {kind} {number}: {mutant.problems[:2]}")
+    return counts
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m tests.histories.mutants", description=__doc__)
+    parser.add_argument("--histories", type=int, default=20, help="of each format (default 20)")
+    parser.add_argument("--seed", type=int, default=0, help="first seed (default 0)")
+    parser.add_argument("--format", action="append", choices=sorted(TOOLS), help="only this format; may be repeated")
+    parser.add_argument("--kind", action="append", choices=[*OF_RECORDS, *OF_ROWS], help="only this kind")
+    parser.add_argument("--silent", action="store_true", help="name those that nobody noticed")
+    options = parser.parse_args(arguments)
+    print("| format | damage | " + " | ".join(OUTCOMES) + " |\n|---|---|" + "---|" * len(OUTCOMES))
+    for name in options.format or list(TOOLS):
+        silent: list[str] = []
+        seeds = range(options.seed, options.seed + options.histories)
+        for kind, counts in outcomes(name, seeds, options.kind or [*OF_RECORDS, *OF_ROWS], silent).items():
+            print(f"| {name} | {kind} | " + " | ".join(str(counts[outcome]) for outcome in OUTCOMES) + " |", flush=True)
+        for line in silent if options.silent else ():
+            print(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
