@@ -104,7 +104,8 @@ def test_rows_that_somebody_removed_by_hand_are_named_and_rebuilt(shop: Shop) ->
     shown = shop.run("verify", "shop.customers", "--json")
     assert shown.code == 3
     (verdict,) = shown.json["tables"]
-    assert [(one["kind"], one["row"]) for one in verdict["differences"]] == [("row_missing", [str(k)]) for k in gone]
+    assert {one["kind"] for one in verdict["differences"]} == {"row_missing"}
+    assert sorted(int(one["row"][0]) for one in verdict["differences"]) == gone
 
     assert shop.run("rebuild", "shop.customers").code == 0
     assert run(operator)["equal"]
