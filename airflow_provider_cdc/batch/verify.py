@@ -24,7 +24,7 @@ from airflow_provider_cdc.ledger import SYNC, Batch, Ledger
 
 @dataclass(slots=True)
 class TableVerdict(Document):
-    """Whether a table has the rows that the change log says.
+    """Say whether a table has the rows that the change log says.
 
     :param equal: None where that cannot be known; ``reason`` says why.
     :param rows: equal rows.
@@ -43,7 +43,7 @@ class TableVerdict(Document):
 
 @dataclass(slots=True)
 class Verdict(Document):
-    """What comparing the tables of a pipeline gave.
+    """Hold the outcome of comparing the tables of a pipeline.
 
     :param seq: batch up to which the change log was read, 0 before the first.
     :param position: newest position that all compared tables hold.

@@ -120,7 +120,7 @@ class TableApply:
 
     @property
     def findings(self) -> Findings:
-        """What comparing its changes with the rows that they found gave."""
+        """Return the outcome of comparing its changes with the rows that they found."""
         if self._comparing is not None:
             return self._comparing.findings
         return Findings() if self._witness is None else self._witness.findings
@@ -194,7 +194,7 @@ class TableApply:
             read=self._base.rows,
             snapshot_position=task.snapshot_position,
             open_removals=pending_deletes.read(self._storage, self.job.pipeline, task.base),
-            verification=verification_of(self._policy, self.job),
+            verification=verification_of(self._policy, self.job, self._format),
         )
 
     def _ordered(self, images: dict[str, StoredImages] | None) -> Changes:

@@ -37,7 +37,7 @@ class TableWork(Protocol):
 
     @property
     def findings(self) -> Findings:
-        """What comparing its changes with the rows that they found gave."""
+        """Return the outcome of comparing its changes with the rows that they found."""
         ...
 
     @property

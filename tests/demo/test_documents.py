@@ -8,7 +8,11 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from airflow_provider_cdc.core.config import CdcPipeline, DeltaSink, KafkaSource, RunPolicy, SparkSettings, TableRules
+from airflow_provider_cdc.core.config.lake import Lake
+from airflow_provider_cdc.core.config.sink import IcebergSink
 from airflow_provider_cdc.core.config.source import CanalSource
 from airflow_provider_cdc.core.config.tables import TableRule
 
@@ -16,7 +20,19 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 KEYS = (ROOT / "docs" / "reference" / "pipeline.md").read_text(encoding="utf-8")
 QUICK_START = (ROOT / "docs" / "guides" / "quick-start.md").read_text(encoding="utf-8")
-SECTIONS = {"source": KafkaSource, "sink": DeltaSink, "policy": RunPolicy, "spark": SparkSettings, "": CdcPipeline}
+# The page part by part: the text that each begins with, and the section and its class that it describes.
+PARTS: tuple[tuple[str, str, type[Any]], ...] = (
+    ("### The pipeline", "", CdcPipeline),
+    ("### Source", "source", KafkaSource),
+    ("With `type: canal-tcp`", "source", CanalSource),
+    ("### Sink", "sink", DeltaSink),
+    ("With `sink.type: iceberg`", "sink", IcebergSink),
+    ("### Lake", "lake", Lake),
+    ("### Tables", "tables", TableRules),
+    ("### Policy", "policy", RunPolicy),
+    ("### Spark", "spark", SparkSettings),
+)
+TABLES = {"tables.include": "*", "tables.exclude": "none", "tables.<database.table>": "none"}
 KEY = re.compile(r"^\| `([a-z_0-9.<>]+)` \| (?:`([^`]*)`|(required|none)) \| ?(.*?) ?\|$", re.MULTILINE)
 
 
@@ -36,26 +52,35 @@ def names_after(text: str) -> dict[str, Any]:
 def shown(value: object) -> str:
     if value is MISSING:
         return "required"
-    if value is None or value == {} or value == []:
+    if value is None or value in ({}, [], ""):
         return "none"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def test_every_key_and_its_default_is_in_the_table() -> None:
-    expected = {}
-    for section, kind in SECTIONS.items():
-        for one in fields(kind):
-            if not section and one.name in {*SECTIONS, "tables"}:
-                continue
-            default = one.default_factory() if one.default_factory is not MISSING else one.default
-            expected[f"{section}.{one.name}".lstrip(".")] = shown(default)
-    expected |= {"tables.include": "*", "tables.exclude": "none", "tables.<database.table>": "none"}
-    kafka, _, rest = KEYS.partition("With `type: canal-tcp`")
-    canal, _, others = rest.partition("### Sink")
-    assert {key: default or word for key, default, word, _ in KEY.findall(kafka + others)} == expected
-    of_canal = {f"source.{one.name}": shown(one.default) for one in fields(CanalSource) if one.name != "options"}
-    table = {key: default or word for key, default, word, _ in KEY.findall(canal)}
-    assert table == {"source.type": "kafka", **of_canal, "source.options": "none"}
+def keys_of(section: str, kind: type[Any]) -> dict[str, str]:
+    """Return the keys of a section and their defaults, as its class has them."""
+    defaults = {}
+    for one in fields(kind):
+        default = one.default_factory() if one.default_factory is not MISSING else one.default
+        defaults[f"{section}.{one.name}".lstrip(".")] = shown(default)
+    sections = {section for _, section, _ in PARTS}
+    return {key: default for key, default in defaults.items() if key not in sections}
+
+
+@pytest.mark.parametrize("number", range(len(PARTS)))
+def test_every_key_and_its_default_is_in_the_table(number: int) -> None:
+    begin, section, kind = PARTS[number]
+    part = KEYS.partition(begin)[2]
+    if number + 1 < len(PARTS):
+        part, end, _ = part.partition(PARTS[number + 1][0])
+        assert end
+    expected = TABLES if kind is TableRules else keys_of(section, kind)
+    # without a type a section is of the first kind
+    if kind is CanalSource:
+        expected["source.type"] = "kafka"
+    if kind is IcebergSink:
+        expected["sink.type"] = "delta"
+    assert {key: default or word for key, default, word, _ in KEY.findall(part)} == expected
 
 
 def test_every_rule_of_a_table_is_named() -> None:

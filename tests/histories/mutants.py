@@ -39,7 +39,7 @@ class Mutant(Replay):
     """A history with one damage.
 
     :param kind: of the damage.
-    :param number: of the mutant; it chooses the place.
+    :param number: of the mutant; it chooses the record.
     """
 
     kind: str = "removed"
@@ -58,34 +58,34 @@ class Mutant(Replay):
     def _damage_record(self) -> None:
         where = self._hand.choice([where for where, records in self.log.partitions.items() if records])
         records, orders = self.log.partitions[where], self._orders[where]
-        place = self._hand.randrange(len(records))
+        number = self._hand.randrange(len(records))
         self.damaged = True
         match self.kind:
             case "removed":
-                del records[place], orders[place]
+                del records[number], orders[number]
             case "doubled":
-                later = self._hand.randint(place + 1, len(records))
-                records.insert(later, records[place])
+                later = self._hand.randint(number + 1, len(records))
+                records.insert(later, records[number])
                 orders.insert(later, orders[later - 1])
             case "altered":
-                value = records[place].value
+                value = records[number].value
                 digits = [n for n, byte in enumerate(value or b"") if byte in b"0123456789"]
                 if value is None or not digits:
                     self.damaged = False
                     return
                 at = self._hand.choice(digits)
                 digit = self._hand.choice([byte for byte in b"0123456789" if byte != value[at]])
-                records[place] = replace(records[place], value=value[:at] + bytes([digit]) + value[at + 1 :])
+                records[number] = replace(records[number], value=value[:at] + bytes([digit]) + value[at + 1 :])
             case "moved":
                 others = [other for other in self.log.partitions if other[0] == where[0] and other != where]
                 if not others:
                     self.damaged = False
                     return
                 other = self._hand.choice(others)
-                at = sum(order < orders[place] for order in self._orders[other])
-                self.log.partitions[other].insert(at, replace(records[place], partition=other[1]))
-                self._orders[other].insert(at, orders[place])
-                del records[place], orders[place]
+                at = sum(order < orders[number] for order in self._orders[other])
+                self.log.partitions[other].insert(at, replace(records[number], partition=other[1]))
+                self._orders[other].insert(at, orders[number])
+                del records[number], orders[number]
 
     def _batch(self, number: int, chunks: list[Any], picture: Any) -> list[str]:
         last = number == self.case.batches
@@ -137,7 +137,7 @@ class Mutant(Replay):
         """Return how it ended."""
         if any("the batch failed" in problem for problem in self.problems):
             return "refused"
-        wrong = [p for p in self.problems if "a contradiction that is none" not in p]
+        wrong = [p for p in self.problems if "a false contradiction" not in p]
         unsettled = {f"{s.database}.{s.table}" for s in self.states.values() if s.state not in ("ok", "dropped")}
         counted = {item["table"] for item in self.contradictions}
         silent = [p for p in wrong if not any(f" {name}" in f" {p}" for name in unsettled | counted)]

@@ -412,7 +412,7 @@ class Replay:
         if not self._tool.states_creates:  # else the pipeline knows tables before the source creates them
             problems += [f"{'.'.join(name)} has a state but no table" for name in alive]
         if not flaws:
-            problems += [f"a contradiction that is none: {each}" for each in self.contradictions]
+            problems += [f"a false contradiction: {each}" for each in self.contradictions]
         return [*problems, *self._leftovers(picture, excused), *self._shared_locations()]
 
     def _leftovers(self, picture: Picture, excused: set[Name]) -> list[str]:

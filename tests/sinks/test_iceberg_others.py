@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What others do to a table of a catalog between two batches, and whether it counts as their change."""
+"""Change tables of a catalog between two batches as others do, and see whether it counts as their change."""
 
 from __future__ import annotations
 

@@ -29,7 +29,12 @@ STORED: dict[str, Any] = {
     ],
     "seconds": 2.5,
     "phases": {"land": 1.0, "apply": 1.0},
-    "cut": {"consistent": False, "position": "p", "source_time": "1970-01-01T00:00:00.000007+00:00"},
+    "cut": {
+        "consistent": False,
+        "position": "p",
+        "source_time": "1970-01-01T00:00:00.000007+00:00",
+        "atomic": False,
+    },
     "statements": ["ALTER TABLE b ADD c INT"],
     "parked": [{"database": "shop", "table": "b", "reason": "needs rebuild"}],
     "waiting": [],
@@ -68,7 +73,12 @@ def test_a_waiting_table_makes_a_done_batch_waiting_and_its_cut_inconsistent() -
     result = Result("shop", 3, ResultStatus.DONE, states=[waits], tables=[TableLine("shop", "b", ApplyStatus.WAITING)])
     report = published("shop", result, {"a": state("a", applied_position="p", source_time=7)}, 1.0)
     assert report.status == ResultStatus.WAITING
-    assert report.cut == {"consistent": False, "position": "p", "source_time": "1970-01-01T00:00:00.000007+00:00"}
+    assert report.cut == {
+        "consistent": False,
+        "position": "p",
+        "source_time": "1970-01-01T00:00:00.000007+00:00",
+        "atomic": False,
+    }
     assert report.tables == [TableResult("shop", "b", state=TableStatus.WAITING, reason="no column c")]
 
 

@@ -67,28 +67,27 @@ def resolve(
     :raises RewindNeeded: partial images came too late for the stored rows, or rows show that applied ones are repeats.
     """
     typer = typer_of(changes, timeline, wire, options)
-    versions, mapper = typer.versions, Mapper(timeline.versions, timeline.fills, options)
+    mapper = Mapper(timeline.versions, timeline.fills, options)
     stored = Stored(None if base is None else read, base, mapper, timeline.versions)
     row_indexes, cleared = _after_truncates(typer, base_position)
     plan = MergePlan([], typer.failures, typer.lossy, changes.counts())
-    first = 0 if base is None else version_of(base, timeline, base_position)
     clear_version = None if cleared is None else timeline.version_at(cleared)
-    ends = part_ends(timeline, first, clear_version)
+    ends = part_ends(timeline, 0 if base is None else version_of(base, timeline, base_position), clear_version)
     later = changes.images["after"].stored and len(ends) == 1
     for last in ends:
         begin = plan.steps[-1].version + 1 if plan.steps else 0
-        of_step = row_indexes[(versions[row_indexes] >= begin) & (versions[row_indexes] <= last)]
+        of_step = row_indexes[(typer.versions[row_indexes] >= begin) & (typer.versions[row_indexes] <= last)]
         clear = clear_version is not None and not plan.steps
         if timeline.versions[last].schema.key:
             before = partial(stored.before, tuple(plan.steps), clear, last)
-            compared = None if plan.steps or wire.order == "clock" else verification
-            step = _keyed(typer, of_step, last, clear, before, later, base_position, compared)
+            step = _keyed(typer, of_step, last, clear, before, later, base_position, verification)
         else:
             of_step = without_passed_over(typer, of_step, snapshot_position or timeline.versions[0].position)
             # later steps have nothing for them: their rows are newer
             earlier = None if clear or plan.steps else _under(open_removals, base, stored.mapper, last)
             step = of_rows_without_key(typer, of_step, last, clear, later, earlier, base_position)
         plan.steps.append(step)
+        verification = None  # the rows of later steps are not the stored ones
     return plan
 
 
@@ -219,8 +218,7 @@ def _keyed(
     upserts = typer.typed(event_rows[filled], "after", last, partial=wire.partial_images)
     deletes = keys.take(pa.array(winners[~fills[winners]]))
     if not upserts.absent:
-        positions = typer.changes.rows.column("position")
-        of_upserts = partial(positions.take, pa.array(upserts.row_indexes))
+        of_upserts = partial(typer.changes.rows.column("position").take, pa.array(upserts.row_indexes))
         return MergeStep(last, schema, clear, upserts.rows, deletes, of_upserts, witness=witness)
     completion = Completion(
         typer, key_events(typer, keys, event_rows, fills), keys, last, stored_rows, applied[event_rows]

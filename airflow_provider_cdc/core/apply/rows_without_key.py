@@ -56,11 +56,6 @@ def of_rows_without_key(
     adds_left, removes_left, open_left = np.split(stay, np.cumsum([adds.rows.num_rows, removes.rows.num_rows]))
     added_rows, removed_rows = adds.row_indexes[adds_left], removes.row_indexes[removes_left]
     netted, positions = not stay.all(), typer.changes.rows.column("position")
-
-    def open_until() -> pa.Array:
-        own = positions.take(pa.array(removed_rows)).combine_chunks()
-        return pc.if_else(pc.less(own, base_position), base_position, own)
-
     return MergeStep(
         last,
         schema,
@@ -69,10 +64,16 @@ def of_rows_without_key(
         removes.rows.filter(pa.array(removes_left)) if netted else removes.rows,
         lambda: positions.take(pa.array(added_rows)),
         netted=int((~removes_left).sum()),
-        open_until=open_until,
+        open_until=partial(_open_until, positions, removed_rows, base_position),
         open=None if earlier is None else earlier.take(np.flatnonzero(open_left)),
         settled=int((~open_left).sum()),
     )
+
+
+def _open_until(positions: pa.ChunkedArray, removed_rows: IntArray, base_position: str) -> pa.Array:
+    """Return of each removed row the newest position that a row which it removes can have."""
+    own = positions.take(pa.array(removed_rows)).combine_chunks()
+    return pc.if_else(pc.less(own, base_position), base_position, own)
 
 
 def _positions_as_typed(changes: Changes, row_indexes: IntArray) -> pa.ChunkedArray:

@@ -82,7 +82,7 @@ class Verification:
 
 @dataclass(slots=True)
 class Findings:
-    """What comparing gave.
+    """Hold the outcome of comparing.
 
     :param counts: contradictions by kind.
     :param first: the first of them.
@@ -168,7 +168,7 @@ class Witness:
 
     @property
     def whole(self) -> bool:
-        """Whether stored rows are to be read whole, where only their keys are needed."""
+        """Return whether stored rows are to be read whole, where only their keys are needed."""
         return self._verification.whole
 
     def meet(self, rows: pa.Table) -> None:
@@ -186,12 +186,12 @@ class Witness:
         met = mine[groups[len(self._begins) :]]
         there = np.flatnonzero(met >= 0)
         self._met[met[there]] = True
-        found = there[self._finds[met[there]] == _Finds.A_ROW]
-        if rows.num_columns > len(names) and len(found):
-            self._compare_stored(rows.take(pa.array(found)), self._begins[met[found]])
+        there = there[self._finds[met[there]] == _Finds.A_ROW]
+        if rows.num_columns > len(names) and len(there):
+            self._compare_stored(rows.take(pa.array(there)), self._begins[met[there]])
 
     def finish(self) -> Findings:
-        """Return what was found, once all stored rows of the changed keys were met."""
+        """Return the outcome, once all stored rows of the changed keys were met."""
         self._note(KEY_MISSING, self._begins[~self._met & (self._finds == _Finds.A_ROW)])
         self._note(KEY_THERE, self._begins[self._met & (self._finds == _Finds.NO_ROW)])
         self._begins = self._begins[:0]
@@ -224,7 +224,7 @@ class Witness:
         rows = self._typer.changes.rows.column("topic").take(pa.array(self._events.rows))
         topics = set(rows.cast(pa.string()).unique().to_pylist())
         names = {name for name in {*marks, *self._verification.partitions} if name.rpartition("/")[0] in topics}
-        if len(names) == 1:
+        if len(names) <= 1:
             return every
         read = [marks.get(name, "") for name in names]
         # other rows of the newest event may lie on a partition that is read up to the one before

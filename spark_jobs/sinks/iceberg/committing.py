@@ -62,7 +62,7 @@ class _NumberedSchemaUpdate(AddSchemaUpdate):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What the catalog has to be asked for, for one commit to one table.
+    """Hold what the catalog has to be asked for, for one commit to one table.
 
     :param mark: the commit's own, which the table has once it went through.
     :param version: that it makes.

@@ -425,6 +425,7 @@ def test_a_catalog_without_a_connection_is_a_file_in_the_warehouse() -> None:
         "iceberg.warehouse": "file:///data/lake",
         "namespace": "",
         "writes": "merge-on-read",
+        "commit": "table",
     }
     assert CdcPipeline.from_yaml(pipeline.to_yaml()) == pipeline
 

@@ -11,6 +11,7 @@ import random
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,8 @@ def text(batch: int, number: int) -> str:
     return random.Random(f"{batch} {number}").randbytes(SIZE // 2).hex()
 
 
-def records(chunks: Sequence[OffsetRange], *_: Any, **__: Any) -> Iterator[Records]:
-    """Give the records of a batch one by one; every batch has the same keys."""
+def records(keyed: bool, chunks: Sequence[OffsetRange], *_: Any, **__: Any) -> Iterator[Records]:
+    """Give the records of a batch one by one; later batches change the rows of the first if they have keys."""
     (chunk,) = chunks
     if chunk.topic == "schema":
         rename = {"ts_ms": 2000, "databaseName": "shop", "ddl": "ALTER TABLE shop.t RENAME COLUMN v TO w"}
@@ -41,13 +42,14 @@ def records(chunks: Sequence[OffsetRange], *_: Any, **__: Any) -> Iterator[Recor
         batch, number = divmod(offset, RECORDS)
         source = {"db": "shop", "table": "t", "file": "b.000001", "pos": offset + 4, "row": 0, "ts_ms": 1000}
         after = {"id": number, "v": text(batch, number)}
-        value = json.dumps({"before": None, "after": after, "source": source, "op": "c", "ts_ms": 1})
+        op = "u" if batch and keyed else "c"
+        value = json.dumps({"before": None, "after": after, "source": source, "op": op, "ts_ms": 1})
         yield Records("t", 0, [offset], [None], [None], [value.encode()], [])
 
 
 def carry_out(root: str, key: str) -> None:
     """Land and apply all batches."""
-    land.read_chunks = records
+    land.read_chunks = partial(records, bool(key))
     rules = TableRules.from_document({"shop.t": {"create": f"CREATE TABLE shop.t (id INT {key}, v LONGTEXT)"}})
     states: list[TableState] = []
     rows = [OffsetRange("t", 0, 0, RECORDS), OffsetRange("t", 0, RECORDS, 2 * RECORDS)]

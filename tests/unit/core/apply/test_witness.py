@@ -27,7 +27,7 @@ def stored(*rows: dict[str, Any]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), pa.schema([("id", pa.int32()), ("v", pa.string()), ("f", pa.float32())]))
 
 
-def found(
+def findings_of(
     changes: Iterable[dict[str, Any]],
     *there: dict[str, Any],
     keys_only: bool = False,
@@ -54,16 +54,16 @@ def found(
 
 
 def counts(*arguments: Any, **options: Any) -> dict[str, int]:
-    return found(*arguments, **options).counts
+    return findings_of(*arguments, **options).counts
 
 
 def test_a_change_of_a_row_as_it_is_stored_agrees() -> None:
-    findings = found([change(20, "update", row(1, "a"), row(1, "b"))], row(1, "a"))
+    findings = findings_of([change(20, "update", row(1, "a"), row(1, "b"))], row(1, "a"))
     assert (findings.counts, findings.agreed) == ({}, 1)
 
 
 def test_a_row_that_has_another_value_is_named_with_its_record_and_its_column() -> None:
-    findings = found([change(20, "update", row(1, "a", 1.5), row(1, "b", 1.5))], row(1, "A", 1.5))
+    findings = findings_of([change(20, "update", row(1, "a", 1.5), row(1, "b", 1.5))], row(1, "A", 1.5))
     assert findings.counts == {"row_differs": 1}
     (one,) = findings.first
     assert (one.topic, one.partition, one.offset, one.column) == ("rows", 0, 20, "v")
@@ -85,7 +85,7 @@ def test_an_insert_finds_no_row_and_a_change_finds_one() -> None:
 
 def test_keys_are_compared_where_the_writer_reads_no_more() -> None:
     changed = [change(20, "update", row(1, "a"), row(1, "b"))]
-    findings = found(changed, row(1, "another"), keys_only=True)
+    findings = findings_of(changed, row(1, "another"), keys_only=True)
     assert (findings.counts, findings.agreed) == ({}, 0)
     assert counts(changed, keys_only=True) == {"key_missing": 1}
 
@@ -99,7 +99,7 @@ def test_a_moved_key_leaves_a_row_and_takes_a_free_place() -> None:
 
 def test_changes_of_one_batch_join() -> None:
     first, second = change(20, "insert", None, row(1, "a")), change(30, "update", row(1, "a"), row(1, "b"))
-    assert found([first, second]).agreed == 1
+    assert findings_of([first, second]).agreed == 1
     lost = [first, change(30, "update", row(1, "x"), row(1, "b"))]
     assert counts(lost) == {"row_differs": 1}
     assert counts([first, change(30, "insert", None, row(1, "b"))]) == {"key_there": 1}
@@ -111,7 +111,7 @@ def test_changes_of_one_batch_join() -> None:
 def test_texts_that_differ_and_mean_one_value_agree() -> None:
     first = change(20, "insert", None, row(1, "a", 1.0))
     second = {**change(30, "update", row(1, "a"), row(1, "b")), "before": '{"f":1,"v":"a", "id": 1}'}
-    findings = found([first, second])
+    findings = findings_of([first, second])
     assert (findings.counts, findings.agreed) == ({}, 1)
 
 
@@ -139,7 +139,7 @@ def test_what_a_partition_may_still_bring_is_left_undecided() -> None:
 
     def with_marks(**marks: int) -> Findings:
         read = {f"rows/{name[1:]}": f"{position:08d}.{0:010d}" for name, position in marks.items()}
-        return found(changed, how=Verification(marks=read, partitions=["rows/0", "rows/1"]))
+        return findings_of(changed, how=Verification(marks=read, partitions=["rows/0", "rows/1"]))
 
     assert with_marks(p0=20).undecided == 1
     assert with_marks(p0=20, p1=15).undecided == 1
