@@ -49,8 +49,19 @@ def explanation(task: ApplyTask, timeline: TableTimeline, policy: RunPolicy, pla
         "TRUNCATE is ignored": policy.on_truncate == "ignore",
         "rows that foreign keys change are ignored": policy.on_cascade == "ignore" and bool(timeline.references),
         "the log begins after the table": timeline.from_rows,
+        "the table begins with a snapshot that may have some of the changes": begins_with_snapshot(task),
+        "the table begins with files that may have some of the changes": task.begins_with_files,
+        "the source's log began again": bool(
+            plan.steps and plan.steps[0].witness and plan.steps[0].witness.of_later_log
+        ),
     }
     return next((reason for reason, holds in explained.items() if holds), "")
+
+
+def begins_with_snapshot(task: ApplyTask) -> bool:
+    """Return whether rows are resolved from a snapshot on: it may have been read in parts, while rows changed."""
+    applied = "" if task.base is None else task.base.applied_position
+    return applied < task.snapshot_position
 
 
 class TableWitness:

@@ -83,6 +83,10 @@ class WithQuarantine(Replay):
         part = self._format.part_of(record.value, record.headers) if isinstance(self._format, Grouped) else None
         return part is None or part.total == 1
 
+    def _loses(self) -> bool:
+        """Return also whether records are broken: their changes lack until they are repaired."""
+        return super()._loses() or self._breaks > 0
+
     def _broken_chunks(self, chunks: list[OffsetRange]) -> list[OffsetRange]:
         """Break some of the records that a batch is about to read; return its chunks."""
         for chunk in chunks:

@@ -411,9 +411,13 @@ class Replay:
         alive -= picture.tables.keys()
         if not self._tool.states_creates:  # else the pipeline knows tables before the source creates them
             problems += [f"{'.'.join(name)} has a state but no table" for name in alive]
-        if not flaws:
+        if not self._loses():
             problems += [f"a false contradiction: {each}" for each in self.contradictions]
         return [*problems, *self._leftovers(picture, excused), *self._shared_locations()]
+
+    def _loses(self) -> bool:
+        """Return whether the log lacks changes at times, so that it contradicts the tables."""
+        return bool(self.case.style.flaws)
 
     def _leftovers(self, picture: Picture, excused: set[Name]) -> list[str]:
         """Return which names that no table has any more hold rows."""

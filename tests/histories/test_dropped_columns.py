@@ -36,7 +36,7 @@ def insert(pos: int, **values: int | None) -> Record:
 
 
 def update(pos: int, **values: int | None) -> Record:
-    return row("u", "t", pos, values, before=values, key=KEY)
+    return row("u", "t", pos, values, key=KEY)
 
 
 def delete(pos: int, **values: int | None) -> Record:

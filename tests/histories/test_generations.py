@@ -36,10 +36,15 @@ def create(table: str = "t") -> Record:
     return ddl(text, 4, time=500, table=table, columns=columns, key=("id",))
 
 
+def pipeline(log: Log, lake: Path, **policy: Any) -> Script:
+    """Return a pipeline whose rows come as updates, also those that are not there."""
+    return Script(log, lake, schema_topic=TOPIC, policy={"on_contradiction": "count", **policy})
+
+
 @pytest.fixture
 def script(log: Log, lake: Path) -> Script:
     """Return a pipeline that read three records of a log, and has two of the next before it."""
-    script = Script(log, lake, schema_topic=TOPIC)
+    script = pipeline(log, lake)
     script.send(create(), at(7, 10, 1, "a"), at(7, 11, 2, "b"), at(7, 12, 3, "c"))
     script.sync()
     script.send(at(3, 13, 1, "A"), at(3, 14, 3, "C"))
@@ -111,7 +116,7 @@ def test_partitions_that_come_later_begin_where_their_own_records_show_it(script
 
 
 def test_a_partition_that_shows_the_new_log_by_its_time_alone_leaves_old_records_alone(log: Log, lake: Path) -> None:
-    script = Script(log, lake, schema_topic=TOPIC)
+    script = pipeline(log, lake)
     script.send(create(), at(9, 7, 1, "a", partition=1))
     script.sync()
     script.send(at(9, 8, 1, "b"), at(11, 22, 1, "c"), at(10, 24, 1, "d"), at(12, 42, 1, "e"))
@@ -123,7 +128,7 @@ def test_a_partition_that_shows_the_new_log_by_its_time_alone_leaves_old_records
 
 
 def test_records_of_the_new_log_that_were_read_before_it_showed(log: Log, lake: Path) -> None:
-    script = Script(log, lake, schema_topic=TOPIC)
+    script = pipeline(log, lake)
     script.send(create(), at(7, 10, 1, "a"))
     script.sync()
     script.send(at(8, 13, 2, "b", partition=1))  # first of its partition, at a higher place
@@ -136,7 +141,7 @@ def test_records_of_the_new_log_that_were_read_before_it_showed(log: Log, lake: 
 
 
 def test_records_of_the_old_log_that_come_after_those_of_the_new_one(log: Log, lake: Path) -> None:
-    script = Script(log, lake, schema_topic=TOPIC)
+    script = pipeline(log, lake)
     script.send(create(), at(7, 12, 1, "A"))
     script.sync()
     script.send(at(10, 11, 1, "a", partition=1))  # a lower number, files behind
@@ -149,7 +154,7 @@ def test_records_of_the_old_log_that_come_after_those_of_the_new_one(log: Log, l
 
 def test_what_a_batch_holds_of_the_old_log_stays_there(log: Log, lake: Path) -> None:
     """Partition 1 shows how far the old log went, partition 2 has the new one only."""
-    script = Script(log, lake, schema_topic=TOPIC)
+    script = pipeline(log, lake)
     script.send(create(), at(7, 1, 1, "a"))
     script.sync()
     script.send(at(8, 11, 1, "b"), at(10, 20, 1, "c", partition=1), at(8, 21, 2, "x", partition=2))
@@ -161,7 +166,7 @@ def test_what_a_batch_holds_of_the_old_log_stays_there(log: Log, lake: Path) -> 
 
 def test_a_schema_topic_made_again_comes_after_the_one_before(log: Log, lake: Path) -> None:
     columns = {"id": "int", "v": "varchar"}
-    script = Script(log, lake, schema_topic=TOPIC)
+    script = pipeline(log, lake)
     script.send(*snapshot_ddl(4, {"t": (columns, ("id",))}, time=500))
     script.send(row("r", "t", 4, {"id": 1, "v": "a"}, key=("id",), mark="last", time=600))
     script.sync()
@@ -176,7 +181,7 @@ def test_a_schema_topic_made_again_comes_after_the_one_before(log: Log, lake: Pa
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["one batch", "a batch each"])
 def test_rows_far_below_a_snapshot_that_had_no_rows(at_once: bool, log: Log, lake: Path) -> None:
-    script = Script(log, lake, schema_topic=TOPIC)
+    script = pipeline(log, lake)
     columns = {"id": "int", "v": "varchar"}
     script.send(*snapshot_ddl(4, {"t": (columns, ("id",))}, time=500, rows=False, file="mysql-bin.000009"))
     if not at_once:
@@ -190,7 +195,7 @@ def test_rows_far_below_a_snapshot_that_had_no_rows(at_once: bool, log: Log, lak
 
 @pytest.mark.parametrize("time", [0, 1_500], ids=["no time", "later"])
 def test_rows_sent_before_a_snapshot_show_no_new_log(time: int, log: Log, lake: Path) -> None:
-    script = Script(log, lake, schema_topic=TOPIC)
+    script = pipeline(log, lake)
     columns = {"id": "int", "v": "varchar"}
     script.send(create(), at(7, 1, 1, "a"))
     script.send(*snapshot_ddl(4, {"t": (columns, ("id",))}, time=time, file="mysql-bin.000009"))
@@ -200,7 +205,7 @@ def test_rows_sent_before_a_snapshot_show_no_new_log(time: int, log: Log, lake: 
 
 
 def test_a_partition_that_never_falls_goes_on_in_the_second_in_which_the_new_log_begins(log: Log, lake: Path) -> None:
-    script = Script(log, lake, schema_topic=TOPIC)
+    script = pipeline(log, lake)
     script.send(create(), at(7, 10, 1, "a"), at(7, 11, 2, "b", partition=1))
     script.sync()
     new: dict[str, Any] = {"time": 12_000, "file": "mysql-bin.000006"}
@@ -216,7 +221,7 @@ def test_a_partition_that_never_falls_goes_on_in_the_second_in_which_the_new_log
 
 def test_records_of_the_new_log_sent_again_to_a_partition_that_begins_behind_them(log: Log, lake: Path) -> None:
     """All is in the pipeline's first batch: what other partitions show of the new log is not of the old one."""
-    script = Script(log, lake, schema_topic=TOPIC)
+    script = pipeline(log, lake)
     columns = {"id": "int", "v": "varchar"}
     text = "CREATE TABLE shop.t (id int NOT NULL, v varchar(20), PRIMARY KEY (id))"
     script.send(ddl(text, 4, time=500, columns=columns, key=("id",), file="mysql-bin.000009"))
@@ -238,7 +243,7 @@ def repair(*records: tuple[str, int, int, Record]) -> Decision:
 
 @pytest.mark.parametrize("old", [True, False], ids=["partition with old records", "partition without"])
 def test_the_first_record_of_a_new_log_is_of_it_when_it_is_repaired(old: bool, log: Log, lake: Path) -> None:
-    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
+    script = pipeline(log, lake, quarantine_limit=1)
     where, first = int(not old), at(3, 13, 1, "A", partition=int(not old))
     script.send(create(), at(7, 10, 1, "a"), at(7, 12, 3, "c"))
     script.sync()
@@ -251,7 +256,7 @@ def test_the_first_record_of_a_new_log_is_of_it_when_it_is_repaired(old: bool, l
 
 
 def test_the_last_record_of_a_log_stays_of_it_when_it_is_repaired(log: Log, lake: Path) -> None:
-    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
+    script = pipeline(log, lake, quarantine_limit=1)
     last = at(7, 12, 1, "b")
     script.send(create(), at(7, 10, 1, "a"), at(7, 11, 2, "b"), cut_off(last), at(3, 14, 1, "C"))
     begin = question(script)
@@ -261,7 +266,7 @@ def test_the_last_record_of_a_log_stays_of_it_when_it_is_repaired(log: Log, lake
 
 
 def test_a_record_of_a_log_that_nothing_else_shows_stays_in_the_quarantine(log: Log, lake: Path) -> None:
-    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
+    script = pipeline(log, lake, quarantine_limit=1)
     script.send(create(), at(7, 10, 1, "a"), at(7, 11, 2, "b"))
     script.sync()
     first = at(3, 13, 1, "A")
@@ -292,7 +297,7 @@ def test_a_record_of_a_log_that_nothing_else_shows_stays_in_the_quarantine(log: 
 def test_the_last_record_of_a_log_does_not_overrule_a_next_one_that_nothing_else_shows(
     at_once: bool, last: Record, later: Record, between: list[Record], log: Log, lake: Path
 ) -> None:
-    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
+    script = pipeline(log, lake, quarantine_limit=1)
     script.send(create(), at(7, 10, 1, "a"), cut_off(last))
     if not at_once:
         script.sync()
@@ -310,7 +315,7 @@ def test_the_last_record_of_a_log_does_not_overrule_a_next_one_that_nothing_else
 def test_two_records_repaired_at_once_of_which_the_second_is_of_the_next_log(
     others: list[Record], log: Log, lake: Path
 ) -> None:
-    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 2})
+    script = pipeline(log, lake, quarantine_limit=2)
     last, first = at(9, 12, 1, "x"), at(8, 13, 1, "N")
     script.send(create(), at(7, 10, 1, "a"))
     script.sync()
@@ -322,7 +327,7 @@ def test_two_records_repaired_at_once_of_which_the_second_is_of_the_next_log(
 
 
 def test_records_that_are_sent_again_behind_a_repaired_one_show_no_next_log(log: Log, lake: Path) -> None:
-    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
+    script = pipeline(log, lake, quarantine_limit=1)
     earlier, repaired = at(7, 13, 2, "b"), at(9, 12, 1, "x")  # a replica commits out of order
     script.send(create(), at(7, 10, 1, "a"), earlier, cut_off(repaired), earlier, at(9, 14, 3, "c"))
     script.sync()
@@ -331,7 +336,7 @@ def test_records_that_are_sent_again_behind_a_repaired_one_show_no_next_log(log:
 
 
 def test_clauses_of_a_statement_keep_their_order_when_the_first_is_repaired(log: Log, lake: Path) -> None:
-    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
+    script = pipeline(log, lake, quarantine_limit=1)
     script.send(create(), create("u"), at(7, 10, 1, "a"))
     script.sync()
     texts = ["shop.t TO shop.tmp", "shop.u TO shop.t", "shop.tmp TO shop.u"]
@@ -343,7 +348,7 @@ def test_clauses_of_a_statement_keep_their_order_when_the_first_is_repaired(log:
 
 
 def test_a_repaired_clause_takes_its_place_before_the_others_although_it_was_sent_again(log: Log, lake: Path) -> None:
-    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
+    script = pipeline(log, lake, quarantine_limit=1)
     script.send(create(), create("u"), at(7, 10, 1, "a"), at(7, 11, 2, "b", table="u"))
     script.sync()
     texts = ["shop.t TO shop.tmp", "shop.u TO shop.t", "shop.tmp TO shop.u"]
@@ -358,7 +363,7 @@ def test_a_repaired_clause_takes_its_place_before_the_others_although_it_was_sen
 def test_a_repaired_create_of_a_snapshot_stands_before_the_stream_although_it_was_sent_again(
     log: Log, lake: Path
 ) -> None:
-    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
+    script = pipeline(log, lake, quarantine_limit=1)
     columns = {"id": "int", "v": "varchar"}
     described = snapshot_ddl(100, {"t": (columns, ("id",)), "u": (columns, ("id",))})
     number = len(described) - 1  # CREATE TABLE u
@@ -371,7 +376,7 @@ def test_a_repaired_create_of_a_snapshot_stands_before_the_stream_although_it_wa
 
 
 def test_a_new_log_shows_where_only_repaired_records_were_read_before(log: Log, lake: Path) -> None:
-    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
+    script = pipeline(log, lake, quarantine_limit=1)
     only = at(7, 10, 1, "a")
     script.send(create(), cut_off(only))
     script.sync()

@@ -41,7 +41,7 @@ def script(log: Log, tmp_path: Path, proxy: LosingProxy) -> Script:
 
 def change(op: str, table: str, pos: int, value: str) -> Any:
     image = {"id": 1, "v": value}
-    return row(op, table, pos, image, before=None if op == "c" else image, key=KEY)
+    return row(op, table, pos, image, key=KEY)
 
 
 def stored(script: Script) -> dict[str, list[str]]:

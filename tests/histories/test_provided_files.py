@@ -32,7 +32,7 @@ SECOND = 1_000_000
 def change(op: str, pos: int, key: int, value: str | None = None, *, keyed: tuple[str, ...] = KEY) -> Record:
     """Return a row change; its time in seconds is its position."""
     image = {"id": key, "v": value}
-    before = image if op != "c" else None
+    before = image if op == "d" else None
     return row(op, "t", pos, image if op != "d" else None, before=before, key=keyed, time=pos * 1_000)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.apply.compared_values import unlike_values, unproven_columns
 from airflow_provider_cdc.core.apply.record_keys import KeyEvents
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.row_typing import RowTyper, TypedRows
@@ -149,6 +150,7 @@ class Witness:
         self._rows_before = RowsBefore(typer, target) if rows_before is None else rows_before
         self.findings = Findings()
         self._forms = ValueForms.of_all(typer.timeline.versions[target].schema)
+        self._unproven = unproven_columns(typer.timeline)
         self._moments = moments_of(typer.changes.rows, typer.wire) if moments is None else moments
         self._positions = typer.changes.rows.column("position").take(pa.array(events.rows))
         self._certain = self._is_read()
@@ -157,11 +159,12 @@ class Witness:
         first = np.r_[True, events.groups[order][1:] != events.groups[order][:-1]] if len(order) else order.astype(bool)
         compared = self._compared(applied, base_position)
         follows = np.flatnonzero(~first)
+        self._in_no_order = self._several_at_once(order[follows - 1], order[follows])
         self._compare_within(order[follows - 1], order[follows], finds, compared)
         begins = order[first]
         begins = begins[(finds[begins] != _Finds.UNKNOWN) & compared[begins]]
         begins = begins[self._of_log(begins, base_position)]
-        self._begins = begins[~np.isin(events.groups[begins], self._in_no_order(order[follows - 1], order[follows]))]
+        self._begins = begins[~self._in_no_order[begins]]
         self._finds = finds[self._begins]
         self._met: BoolArray = np.zeros(len(self._begins), dtype=bool)
         self._keys = events.keys.take(pa.array(self._begins))
@@ -170,6 +173,12 @@ class Witness:
     def whole(self) -> bool:
         """Return whether stored rows are to be read whole, where only their keys are needed."""
         return self._verification.whole
+
+    @property
+    def of_later_log(self) -> bool:
+        """Return whether changes are of a log that began again: what its source did before it may be in no log."""
+        generations = pc.unique(generation_text_of(self._positions)).to_pylist()
+        return any(int(generation) for generation in generations)
 
     def meet(self, rows: pa.Table) -> None:
         """Take stored rows that go or are replaced.
@@ -206,15 +215,16 @@ class Witness:
         compared &= ~np.isin(self._events.groups, late)
         return compared
 
-    def _in_no_order(self, before: IntArray, event: IntArray) -> IntArray:
-        """Return the keys that several rows of one statement touch: rows on several partitions have no order then.
+    def _several_at_once(self, before: IntArray, event: IntArray) -> BoolArray:
+        """Return which events are of several rows of one statement at one key: they may have no order.
 
         :param before: of each event the one before it at its key.
         """
         rows, rows_before = self._events.rows[event], self._events.rows[before]
-        one_moment = (self._moments[rows] == self._moments[rows_before]) & (rows != rows_before)
-        keys: IntArray = np.unique(self._events.groups[event[one_moment]])
-        return keys
+        at_once = (self._moments[rows] == self._moments[rows_before]) & (rows != rows_before)
+        several: BoolArray = np.zeros(len(self._events.rows), dtype=bool)
+        several[before[at_once]] = several[event[at_once]] = True
+        return several
 
     def _is_read(self) -> BoolArray:
         """Return behind which events every partition of the table's topics is read."""
@@ -250,6 +260,7 @@ class Witness:
         rows, rows_before = events.rows[event], events.rows[before]
         # a change that was sent again has the position of the first; rows of one statement may have no order
         known = compared[event] & compared[before] & (moments[rows] != moments[rows_before])
+        known &= ~self._in_no_order[event] & ~self._in_no_order[before]
         known &= self._same_log(event, before) & ~snapshot[rows]
         before, event = before[known], event[known]
         filled = events.fills[before]
@@ -315,13 +326,13 @@ class Witness:
         columns: list[str] = [""] * count
         for column in self._typer.timeline.versions[self._target].schema.columns_in_rows:
             name = column.name
-            if column.dropped or name not in known.rows.column_names:
+            if column.dropped or column.id in self._unproven or name not in known.rows.column_names:
                 continue
             one, other = (
                 known.rows.column(name).take(pa.array(of_known)),
                 said.rows.column(name).take(pa.array(of_said)),
             )
-            unlike = _unlike(one, other, self._forms, name)
+            unlike = unlike_values(one, other, self._forms, name)
             for typed, indexes in ((known, of_known), (said, of_said)):
                 if name in typed.absent:
                     unlike &= ~typed.absent[name][indexes]
@@ -363,20 +374,6 @@ def _finds(typer: RowTyper, events: KeyEvents) -> IntArray:
     moved = own & (events.groups[left] != events.groups[updates])
     finds[updates] = np.where(moved, _Finds.NO_ROW, np.where(own, _Finds.UNKNOWN, _Finds.A_ROW))
     return finds
-
-
-def _unlike(one: pa.ChunkedArray, other: pa.ChunkedArray, forms: ValueForms, name: str) -> BoolArray:
-    """Return which values differ; those of a type with several forms by their form."""
-    both = pa.table({name: pa.chunked_array([*one.cast(other.type).chunks, *other.chunks], other.type)})
-    first, second = np.split(group_numbers(both.columns), [len(one)])
-    unlike: BoolArray = first != second
-    if unlike.any() and name in forms.columns:
-        some = np.flatnonzero(unlike)
-        first, second = np.split(
-            group_numbers(forms.in_one_form(both.take(pa.array(np.r_[some, some + len(one)]))).columns), [len(some)]
-        )
-        unlike[some] = first != second
-    return unlike
 
 
 def _digest(keys: pa.Table, row: int) -> str:
