@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,31 +13,14 @@ import pyarrow as pa
 import pytest
 from pyiceberg.expressions import AlwaysTrue, And, EqualTo, IsNaN, IsNull
 
-from spark_jobs.sinks.contract import Action
-from spark_jobs.sinks.iceberg.sink import open_sink
-from spark_jobs.sinks.iceberg.table import IcebergTable
+from tests.conformance import by_duckdb
+from tests.conformance.catalog_tables import KINDS, changed, differing, stored
 from tests.conformance.edge_tables import GROUPS, edge_rows
-from tests.sinks.actions import columns_of, commit
-from tests.sinks.kinds import options_of
 
-
-def stored(rows: pa.Table, folder: Path) -> IcebergTable:
-    """Return a table with each row in a file of its own, half of them merged over others."""
-    sink, location = open_sink(options_of("iceberg", folder)), str(folder / "db" / "t")
-    columns, none = columns_of(rows.schema, "id"), rows.slice(0, 0).select(["id"])
-    half = rows.num_rows // 2
-    for seq in range(rows.num_rows):
-        one = rows.slice(seq if seq < half else 0, 1).set_column(0, "id", pa.array([seq], pa.int64()))
-        action = Action("append" if seq else "create", commit(seq + 1), one, none, ["id"], columns=columns)
-        sink.task_writer().commit(sink.open(location), action)
-    action = Action("merge", commit(98), rows.slice(half), none, ["id"], columns=columns)
-    sink.task_writer().commit(sink.open(location), action)
-    return sink.open(location)
-
-
-def plain(value: Any) -> Any:
-    """Return a value that equals itself, with the sign of a zero."""
-    return repr(value) if isinstance(value, (float, list)) else value
+ROW_READERS: dict[str, Callable[[Any], pa.Table]] = {
+    "pyiceberg": lambda table: table.scan().to_arrow(),
+    "DuckDB": lambda table: by_duckdb.query(f"SELECT * FROM {by_duckdb.iceberg(table)}"),
+}
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -45,9 +29,8 @@ def test_rows_come_back_as_they_were(group: str, tmp_path: Path) -> None:
     table = stored(rows, tmp_path)
     back = table.rows().sort_by("id")
     assert back.schema.equals(rows.schema)
-    for name in rows.column_names:
-        pairs = zip(back.column(name).to_pylist(), rows.column(name).to_pylist(), strict=True)
-        assert [(mine, theirs) for mine, theirs in pairs if plain(mine) != plain(theirs)] == [], name
+    assert differing(back, rows) == {}
+    assert [name for name, read in ROW_READERS.items() if differing(read(table.table), rows)] == []
     for number in range(rows.num_rows):
         key = rows.slice(number, 1).select(["id"])
         assert table.rows(key).column("id").to_pylist() == [number]
@@ -74,3 +57,18 @@ def test_pyiceberg_finds_each_row_by_all_of_its_values(group: str, tmp_path: Pat
                 every = And(every, condition(name, value))
         answers = table.scan(row_filter=every, selected_fields=("id",)).to_arrow()
         assert answers.column("id").to_pylist() == [row["id"]], row
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_duckdb_finds_each_row_by_all_of_its_values(group: str, tmp_path: Path) -> None:
+    rows = edge_rows(group)
+    table = stored(rows, tmp_path).table
+    for row in rows.to_pylist():
+        assert by_duckdb.ids_of(by_duckdb.iceberg(table), row, rows.schema) == [row["id"]], row
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_readers_see_one_table_through_all_changes_of_its_columns(kind: str, tmp_path: Path) -> None:
+    table, rows = changed(kind, tmp_path)
+    assert differing(table.rows(), rows) == {}
+    assert [name for name, read in ROW_READERS.items() if differing(read(table.table), rows)] == []

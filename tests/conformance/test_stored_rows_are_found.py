@@ -16,6 +16,8 @@ from spark_jobs.sinks.delta.sink import open_sink
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 from spark_jobs.tasks.maintain_table import maintain_table
+from tests.conformance import by_duckdb
+from tests.conformance.catalog_tables import differing
 from tests.conformance.edge_tables import GROUPS, READERS, WRITERS, by_filters, edge_rows, not_found
 
 
@@ -33,6 +35,16 @@ def test_each_stored_row_is_found_by_filters(group: str, tmp_path: Path) -> None
     rows = edge_rows(group)
     WRITERS["appends"](str(tmp_path / "t"), rows)
     assert not_found(by_filters, tmp_path / "t", rows) == []
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_duckdb_finds_each_row_and_reads_what_was_stored(group: str, tmp_path: Path) -> None:
+    rows = edge_rows(group)
+    WRITERS["appends"](str(tmp_path / "t"), rows)
+    table = by_duckdb.delta(str(tmp_path / "t"))
+    assert differing(by_duckdb.query(f"SELECT * FROM {table}"), rows) == {}
+    for row in rows.to_pylist():
+        assert by_duckdb.ids_of(table, row, rows.schema) == [row["id"]], row
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.deletion_vectors import file_of, write_vectors, z85
 from spark_jobs.sinks.delta.logged_files import logged_files
 from spark_jobs.sinks.delta.sink import open_sink
+from tests.conformance import by_duckdb
 from tests.sinks.actions import APP, commit, rows
 
 ROWS = 1_000
@@ -41,6 +42,7 @@ READERS: dict[str, Callable[[str], pa.Table]] = {
     "its dataset": lambda location: reader().open(location, {}).dataset().to_table(),
     "delta-rs' queries": by_query,
     "polars": lambda location: pl.scan_delta(location).collect().to_arrow(),
+    "DuckDB": lambda location: by_duckdb.query(f"SELECT id, v FROM {by_duckdb.delta(location)}"),
 }
 
 
