@@ -17,6 +17,7 @@ from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.sink import open_sink
 from spark_jobs.sinks.delta.spark_writer import SparkWriter, StageWriter
 from spark_jobs.sinks.delta.table import DeltaLocation
+from tests.conformance.catalog_tables import KINDS, changed, differing, stored
 from tests.conformance.edge_tables import GROUPS, READERS, WRITERS, edge_rows, not_found
 
 
@@ -47,7 +48,7 @@ def _is(name: str, value: Any, kind: pa.DataType) -> str:
     return f"`{name}` IS NULL" if value is None else f"`{name}` = {_literal(value, kind)}"
 
 
-def rows_not_found(session: Any, location: Path, rows: pa.Table) -> set[int]:
+def rows_not_found(session: Any, location: Path | str, rows: pa.Table, kind: str = "delta") -> set[int]:
     """Look for each row by all of its columns, in one query; return the ids of those that Spark does not find.
 
     A file with one row is left out only if its row's own condition, and all others, contradict its bounds.
@@ -57,7 +58,7 @@ def rows_not_found(session: Any, location: Path, rows: pa.Table) -> set[int]:
         " AND ".join(_is(field.name, row[field.name], field.type) for field in fields if not _in_gap(row[field.name]))
         for row in rows.to_pylist()
     ]
-    table = session.read.format("delta").load(str(location))
+    table = session.read.format(kind).load(str(location))
     answers = table.where(" OR ".join(f"({condition})" for condition in conditions)).select("id").collect()
     return set(rows.column("id").to_pylist()) - {row.id for row in answers}
 
@@ -154,3 +155,23 @@ def test_spark_reads_rows_that_others_deleted_by_position(own: Any, tmp_path: Pa
     own.sql(f"DELETE FROM delta.`{location}` WHERE id = 7").collect()  # Spark's vector, which ours reads
     own.sql(f"OPTIMIZE delta.`{location}`").collect()
     assert sink.open(location).rows().num_rows == 959
+
+
+def _of_catalog(session: Any, table: Any) -> pa.Table:
+    """Return the rows of an Iceberg table as Spark reads them; times without zone keep their digits."""
+    frame = session.read.format("iceberg").load(table.metadata_location)
+    return pa.table(frame.toArrow())
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_spark_reads_and_finds_each_row_of_an_iceberg_table(own: Any, group: str, tmp_path: Path) -> None:
+    rows = edge_rows(group)
+    table = stored(rows, tmp_path).table
+    assert differing(_of_catalog(own, table), rows) == {}
+    assert rows_not_found(own, table.metadata_location, rows, "iceberg") == set()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_spark_reads_an_iceberg_table_through_all_changes_of_its_columns(own: Any, kind: str, tmp_path: Path) -> None:
+    table, rows = changed(kind, tmp_path)
+    assert differing(_of_catalog(own, table.table), rows) == {}
