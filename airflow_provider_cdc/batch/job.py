@@ -10,6 +10,7 @@ from typing import Any
 from airflow_provider_cdc.batch.engine_choice import engine_of
 from airflow_provider_cdc.connections.lookup import sink_options, spark_target, storage_options
 from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.config.sink_kinds import SINKS
 from airflow_provider_cdc.core.documents import BatchOrder, JobDocument, Rebuild, Replay, TableState
 from airflow_provider_cdc.core.lake.own_lake import LakeIdentity
 from airflow_provider_cdc.core.plan.ranges import Range
@@ -102,7 +103,7 @@ class JobMaker:
             return False
         rules = self.pipeline.tables
         writers = {policy.writer, *(rule.writer for rule in rules.tables.values())}
-        if policy.reader == "spark" or "spark" in writers:
+        if policy.reader == "spark" or ("spark" in writers and SINKS[self.pipeline.sink.type].session):
             return True
         large = [state for state in self.states.values() if state.spark_may_write]
         return self._spark_reaches_sink() and any(

@@ -128,13 +128,13 @@ def _commit_staged(batch: BatchContext, tasks: Sequence[ApplyTask], reports: dic
     """Commit what tasks staged, and take over the tables' new versions."""
     job, storage = batch.job, batch.storage
     sink = open_sink(job, batch.secrets)
-    committer = None if job.scratch else sink.committer(batch.session, storage)
+    committer = None if job.scratch else sink.committer(batch.session, storage, batch.run)
     if committer is None:
         return
     # what else is staged is of an attempt that died, and another writer may be chosen now
     staged = [task for task in tasks if reports[task.table_id].is_staged]
     folders = [staged_folder(job.pipeline, job.seq, task.table_id) for task in staged]
-    for task, problem in zip(staged, committer.commit(folders, min(4, job.parallelism)), strict=True):
+    for task, problem in zip(staged, committer.commit(folders, job.parallelism), strict=True):
         report = reports[task.table_id]
         try:
             if problem is not None:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+"""Runs a function of a module over documents, in tasks, and returns the answers in the order of the documents."""
+
 Verb = Literal["create", "append", "merge", "subtract", "overwrite"]
 
 
@@ -323,7 +326,7 @@ class SparkSide(Protocol):
 
 
 class StagedCommits(Protocol):
-    """Commits on the driver what tasks staged: through Spark, or all tables at once.
+    """Commits on the driver what tasks staged: through Spark, divided among tasks, or all tables at once.
 
     :ivar together: readers see the commits of all tables, or of none.
     """
@@ -333,7 +336,7 @@ class StagedCommits(Protocol):
     def commit(self, folders: Sequence[str], parallelism: int) -> Sequence[Exception | None]:
         """Commit what tasks staged, a table in each folder; nothing is done for one with nothing in it.
 
-        :param parallelism: commits that may be made at a time.
+        :param parallelism: tasks that run at a time.
         :return: of each what went wrong, None for nothing: ``UnavailableError`` where it may succeed later.
         """
         ...
@@ -343,9 +346,11 @@ class Sink(Protocol[Table]):
     """Opens and writes the tables of one kind in one store.
 
     :ivar spark: the half that runs on Spark's driver, None for a kind that only tasks write.
+    :ivar shares_merges: the driver may divide a merge among tasks; that takes no session of Spark's.
     """
 
     spark: SparkSide | None
+    shares_merges: bool
 
     def open(self, location: str, version: int | None = None) -> Table:
         """Open what lies at a location.
@@ -375,10 +380,11 @@ class Sink(Protocol[Table]):
         """Remove files that tasks wrote and that no commit tried to add."""
         ...
 
-    def committer(self, session: SparkSession | None, storage: Storage) -> StagedCommits | None:
+    def committer(self, session: SparkSession | None, storage: Storage, run: Runner) -> StagedCommits | None:
         """Return what commits on the driver the actions that tasks staged in a lake; None where they make theirs.
 
         :param session: None in a batch without one.
+        :param run: hands out tasks.
         """
         ...
 

@@ -21,17 +21,18 @@ def writer_rule(job: JobDocument, name: str, columns: Sequence[str], sink: Sink[
     stated = own or job.policy.writer
     key = f"tables.{name}.writer" if own else "policy.writer"
     settled: Choice | None = None
-    obstacle = "" if job.session else "the batch has no Spark session"
+    if sink.shares_merges:
+        obstacle = "" if job.parallelism > 1 else "the batch runs one task at a time"
+    else:
+        obstacle = "" if job.session else "the batch has no Spark session"
     if stated == "task":
         settled = Choice("task", f"{key} is task")
-    elif sink.spark is None:
+    elif sink.spark is None and not sink.shares_merges:
         settled = Choice("task", f"tables of type {job.sink_type} are written by tasks")
-    elif not sink.spark.can_name(columns):
+    elif sink.spark is not None and not sink.spark.can_name(columns):
         settled = Choice("task", "Spark cannot write the name of a column")
-    elif stated == "spark" and not job.session:
-        settled = Choice("task", obstacle)
     elif stated == "spark":
-        settled = Choice("spark", f"{key} is spark")
-    if not obstacle and not job.spark_reaches_sink:
+        settled = Choice("task", obstacle) if obstacle else Choice("spark", f"{key} is spark")
+    if not obstacle and sink.spark is not None and not job.spark_reaches_sink:
         obstacle = "spark.conf names no hadoop-aws"
     return WriterRule(settled, job.policy.spark_writer_bytes, task_memory(), obstacle)

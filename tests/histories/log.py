@@ -26,7 +26,7 @@ from spark_jobs.lake.storage import Storage
 from spark_jobs.readers.task_reader import LOOK_BACK
 from spark_jobs.sinks.delta import key_merge
 from spark_jobs.sinks.delta.table import DeltaLocation
-from spark_jobs.sinks.iceberg import committing, task_writer
+from spark_jobs.sinks.iceberg import committing, row_removal
 from spark_jobs.sinks.iceberg.batch_commit import BatchCommit
 from tests.histories.records import Record
 
@@ -106,7 +106,7 @@ class Log:
 
         monkeypatch.setattr(committing, "settle", settled)
         monkeypatch.setattr(BatchCommit, "_settled", settled_at_once)
-        for module in (key_merge, task_writer):  # of so small files most rows are gone at once
+        for module in (key_merge, row_removal):  # of so small files most rows are gone at once
             monkeypatch.setattr(module, "_REWRITTEN", 0.8)
         monkeypatch.setattr(Storage, "create_json", create)
         monkeypatch.setattr(spark_jobs.lake.change_log, "_ROW_GROUP_BYTES", 4_000)  # so that tables have several

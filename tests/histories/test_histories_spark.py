@@ -20,6 +20,7 @@ import pytest
 from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.documents import JobDocument, Result
 from spark_jobs.driver.run_batch import sync
+from spark_jobs.driver.task_runner import Runner
 from spark_jobs.sinks.delta.spark_writer import SparkWriter
 from spark_jobs.workers.task_transport import carried, raised, sent
 from tests.histories.cases import case_of, judge
@@ -57,12 +58,11 @@ def spark(request: pytest.FixtureRequest) -> Iterator[Any]:
             assert len(list(cluster.folder.glob("worker-*/app-*"))) == 2, "executors of both workers"
 
 
-@pytest.mark.parametrize("theme", THEMES)
-def test_every_table_equals_the_model(
-    theme: str, spark: Any, log: Log, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written = tmp_path / "log"
-    monkeypatch.setattr("tests.histories.run.RunPolicy", partial(RunPolicy, bucket_rows=20))  # some are split by key
+def runner(spark: Any, written: Path) -> Runner:
+    """Return what hands out tasks to Spark.
+
+    :param written: where the log is saved.
+    """
 
     def run(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         if not items:
@@ -71,6 +71,16 @@ def test_every_table_equals_the_model(
         answers = spark.parallelize([sent(item) for item in items], len(items)).map(task).collect()
         return [raised(answer) for answer in answers]
 
+    return run
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_every_table_equals_the_model(
+    theme: str, spark: Any, log: Log, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = tmp_path / "log"
+    monkeypatch.setattr("tests.histories.run.RunPolicy", partial(RunPolicy, bucket_rows=20))  # some are split by key
+    run = runner(spark, written)
     names = list(TOOLS) if "CDC_CLUSTER" in os.environ else ["debezium-json"]
     for seed in range(COUNT // len(THEMES)):
         case = case_of(names[(seed + len(theme)) % len(names)], 1_000_000 + seed, theme)
@@ -80,6 +90,24 @@ def test_every_table_equals_the_model(
         verdict = judge(case, log, lake / str(seed), run, lambda partitions: save(partitions, written))
         if verdict.failure:
             pytest.fail(f"{theme} {case.seed}, made smaller:\n{verdict.failure}", pytrace=False)
+
+
+def test_every_table_equals_the_model_where_tasks_of_spark_share_merges(
+    spark: Any, log: Log, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, reasons = tmp_path / "log", Counter[str]()
+
+    def counted(job: JobDocument, *arguments: Any) -> Result:
+        result = sync(job, *arguments)
+        reasons.update(f"{line.action} {line.writer}" for line in result.tables if line.status == "committed")
+        return result
+
+    monkeypatch.setattr("tests.histories.run.sync", counted)
+    monkeypatch.setattr("tests.histories.run.RunPolicy", partial(RunPolicy, spark_writer_bytes=1))
+    case = replace(case_of("debezium-json", 1_200_000, sizes=(5, 8)), sink="iceberg", batches=3, recreated=0.0)
+    verdict = judge(case, log, lake, runner(spark, written), lambda partitions: save(partitions, written))
+    assert not verdict.failure, f"made smaller:\n{verdict.failure}"
+    assert reasons["merge spark"], reasons
 
 
 def test_every_table_equals_the_model_where_merges_are_sparks(

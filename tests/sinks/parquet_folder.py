@@ -206,6 +206,7 @@ class FolderSink:
     """Tables as folders; no Spark, nothing to maintain."""
 
     spark = None
+    shares_merges = False
 
     def open(self, location: str, version: int | None = None) -> FolderTable:
         return FolderTable(location, version)
@@ -223,7 +224,7 @@ class FolderSink:
         for name in (name for some in rows for name in some.added):
             Storage(location).delete_file(name)
 
-    def committer(self, session: Any, storage: Storage) -> None:
+    def committer(self, session: Any, storage: Storage, run: Any) -> None:
         return None
 
     def maintain(

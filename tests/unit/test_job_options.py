@@ -86,6 +86,11 @@ def test_spark_starts_with_its_writer_where_a_merge_may_be_large_enough(
     assert (job.session, job.spark_reaches_sink) == (expected, True)
 
 
+def test_a_kind_that_takes_no_session_gets_none(tmp_path: Path) -> None:
+    sink = {"type": "iceberg", "warehouse": str(tmp_path)}
+    assert not job_of_table(tmp_path, False, policy={"writer": "spark"}, sink=sink).session
+
+
 @pytest.mark.parametrize(
     ("conf", "expected"),
     [

@@ -14,18 +14,20 @@ class SinkKind(NamedTuple):
     :param writer: module that writes it in a batch, with ``open_sink`` (``spark_jobs.sinks.contract``).
     :param library: package that has to be installed on both sides.
     :param section: class of ``core.config.sink`` that describes it.
+    :param session: Spark writes large tables of it through a library of its own, which takes a session.
     """
 
     reader: str
     writer: str
     library: str
     section: str = "DeltaSink"
+    session: bool = True
 
 
 SINKS: Mapping[str, SinkKind] = {
     "delta": SinkKind("airflow_provider_cdc.sinks.delta", "spark_jobs.sinks.delta.sink", "deltalake"),
     "iceberg": SinkKind(
-        "airflow_provider_cdc.sinks.iceberg", "spark_jobs.sinks.iceberg.sink", "pyiceberg", "IcebergSink"
+        "airflow_provider_cdc.sinks.iceberg", "spark_jobs.sinks.iceberg.sink", "pyiceberg", "IcebergSink", session=False
     ),
 }
 """Kinds of tables by ``sink.type``."""

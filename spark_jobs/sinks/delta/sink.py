@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_cdc.core.documents import JobDocument, Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import CdcError
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.contract import WriterRule, WrittenRows
+from spark_jobs.sinks.contract import Runner, WriterRule, WrittenRows
 from spark_jobs.sinks.delta.chosen_writer import ChosenWriter
 from spark_jobs.sinks.delta.maintenance import maintain
 from spark_jobs.sinks.delta.preview_writer import PreviewWriter
@@ -59,6 +59,8 @@ class DeltaSparkSide:
 class DeltaSink:
     """Delta tables in one store."""
 
+    shares_merges = False
+
     def __init__(self, options: dict[str, str], *, on_read: bool = False) -> None:
         self._options, self._on_read = options, on_read
         self.spark = DeltaSparkSide(options)
@@ -79,7 +81,7 @@ class DeltaSink:
         """Return the writer of a preview."""
         return PreviewWriter(rule)
 
-    def committer(self, session: SparkSession | None, storage: Storage) -> SparkWriter | None:
+    def committer(self, session: SparkSession | None, storage: Storage, run: Runner) -> SparkWriter | None:
         """Return what commits through Spark the actions that tasks staged."""
         return None if session is None else SparkWriter(session, storage)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from spark_jobs.sinks.delta.table import DeltaLocation
 
 ACTION = "action.json"
+_AT_A_TIME = 4  # commits
 # Spark refuses to write columns with these in their names unless the table maps columns, which not every reader knows
 _REFUSED = frozenset(" ,;{}()\n\t=")
 
@@ -208,7 +209,7 @@ class SparkWriter:
                 return error
             return None
 
-        with ThreadPoolExecutor(max_workers=max(1, parallelism)) as pool:
+        with ThreadPoolExecutor(max_workers=max(1, min(_AT_A_TIME, parallelism))) as pool:
             return list(pool.map(commit, folders))
 
     def commit_staged(self, folder: str) -> None:

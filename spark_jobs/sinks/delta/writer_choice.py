@@ -9,6 +9,7 @@ from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.contract import Action, WriterRule
 from spark_jobs.sinks.delta.stored_files import files_with
 from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.sinks.sizes import files_text, size_text
 
 _HELD = 4  # times of what delta-rs' merge reads: 3.4 GB for a table of 1.1 GB (design/performance)
 
@@ -29,7 +30,7 @@ class WriterChoice:
             return self._rule.settled
         if action.verb != "merge":
             return Choice("task", "only a merge can be Spark's")
-        has, known = f"the table has {_files(target.actions.num_rows, target.file_bytes)}", self._said(target)
+        has, known = f"the table has {files_text(target.actions.num_rows, target.file_bytes)}", self._said(target)
         if not self.may_choose_spark(target):
             return Choice("task", f"{has}; {known}")
         if self._rule.obstacle:
@@ -44,7 +45,7 @@ class WriterChoice:
         """Return the choice for a merge of rows and deletes with these keys."""
         touched = files_with(target.live, keys)
         size = sum(file.size for file in touched)
-        what = f"the merge touches {len(touched)} of {_files(target.actions.num_rows, size)}; {self._said(target)}"
+        what = f"the merge touches {len(touched)} of {files_text(target.actions.num_rows, size)}; {self._said(target)}"
         return Choice("spark" if size > self._rule.limit else "task", what)
 
     def _limit(self, target: DeltaLocation) -> int:
@@ -55,16 +56,3 @@ class WriterChoice:
         if self._limit(target) < self._rule.limit:
             return f"delta-rs has to merge all of it, and a task has {size_text(self._rule.memory)} of memory"
         return f"policy.spark_writer_bytes is {size_text(self._rule.limit)}"
-
-
-def _files(count: int, size: int) -> str:
-    return f"{count} file{'s' if count != 1 else ''} with {size_text(size)}"
-
-
-def size_text(size: int) -> str:
-    """Return a number of bytes for people."""
-    if size < 1024:
-        return f"{size} byte{'s' if size != 1 else ''}"
-    units = ("KiB", "MiB", "GiB", "TiB")
-    power = min((size.bit_length() - 1) // 10, len(units))
-    return f"{size / 1024**power:.1f} {units[power - 1]}"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from spark_jobs.sinks.row_group_files import RowGroupFiles
 
 _CODEC = "zstd"
 _LENGTH = 16  # characters of a text in its bounds: Iceberg's default
+_COUNTS, _BOUNDS = ("value_counts", "null_value_counts"), ("lower_bounds", "upper_bounds")
 _POSITIONS = pa.schema(
     [
         pa.field("file_path", pa.string(), False, {"PARQUET:field_id": str(PATH)}),
@@ -149,6 +151,21 @@ def write_deletes(io: FileIO, folder: str, path: str, positions: IntArray) -> Da
     bounds = {PATH: path.encode()}
     counts = {"record_count": len(positions), "lower_bounds": bounds, "upper_bounds": bounds}
     return _file(DataFileContent.POSITION_DELETES, name, size, **counts)
+
+
+def document_of(file: DataFile) -> dict[str, Any]:
+    """Return what a new data file states of itself, as plain JSON data."""
+    bounds = {name: {field: value.hex() for field, value in getattr(file, name).items()} for name in _BOUNDS}
+    plain = {"path": file.file_path, "size": file.file_size_in_bytes, "record_count": file.record_count}
+    return {**plain, "value_counts": file.value_counts, "null_value_counts": file.null_value_counts, **bounds}
+
+
+def file_of(document: Mapping[str, Any]) -> DataFile:
+    """Return the data file of a document."""
+    counts = {name: {int(field): n for field, n in document[name].items()} for name in _COUNTS}
+    bounds = {name: {int(field): bytes.fromhex(n) for field, n in document[name].items()} for name in _BOUNDS}
+    stated = {"record_count": document["record_count"], **counts, **bounds}
+    return _file(DataFileContent.DATA, document["path"], document["size"], **stated)
 
 
 def _file(content: DataFileContent, path: str, size: int, **stated: Any) -> DataFile:

@@ -10,8 +10,9 @@ from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.iceberg.live_files import LiveFile
+from spark_jobs.sinks.iceberg.row_removal import Writes
 from spark_jobs.sinks.iceberg.table import IcebergTable
-from spark_jobs.sinks.iceberg.task_writer import TaskWriter, Writes
+from spark_jobs.sinks.iceberg.task_writer import TaskWriter
 
 
 class PreviewWriter(TaskWriter):

@@ -7,17 +7,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
-from airflow_provider_cdc.core.config.iceberg_options import identifier_of
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import CdcError
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.contract import WriterRule, WrittenRows
+from spark_jobs.sinks.contract import Runner, WriterRule, WrittenRows
 from spark_jobs.sinks.iceberg.batch_commit import BatchCommit, Stage
 from spark_jobs.sinks.iceberg.catalogs import open_catalog, reaching
 from spark_jobs.sinks.iceberg.maintenance import maintain
 from spark_jobs.sinks.iceberg.preview_writer import PreviewWriter
-from spark_jobs.sinks.iceberg.table import IcebergTable
-from spark_jobs.sinks.iceberg.task_writer import TaskWriter, Writes
+from spark_jobs.sinks.iceberg.row_removal import Writes
+from spark_jobs.sinks.iceberg.shared_merge import MergeStage, SharedMerges
+from spark_jobs.sinks.iceberg.table import IcebergTable, open_table
+from spark_jobs.sinks.iceberg.task_writer import TaskWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +37,7 @@ class IcebergSink:
     """Tables of one catalog."""
 
     spark = None
+    shares_merges = True
 
     def __init__(self, options: dict[str, str]) -> None:
         self._options = options
@@ -44,18 +46,12 @@ class IcebergSink:
 
     def open(self, location: str, version: int | None = None) -> IcebergTable:
         """Open the table of a location: ``<root>/<database>/<table>``."""
-        folder = f"file://{location}" if location.startswith("/") else location
-        return IcebergTable(
-            open_catalog(self._options),
-            identifier_of(location, self._options),
-            location,
-            "" if folder.startswith("iceberg://") else folder,
-            version,
-        )
+        return open_table(self._options, location, version)
 
     def writer(self, rule: WriterRule, storage: Storage, folder: str) -> TaskWriter:
         """Return the writer of a table."""
-        return TaskWriter(self._writes, Stage(storage, folder) if self._at_once else None)
+        stage = Stage(storage, folder) if self._at_once else None
+        return TaskWriter(self._writes, stage, MergeStage(rule, storage, folder))
 
     def task_writer(self) -> TaskWriter:
         """Return the writer that commits in this process."""
@@ -65,9 +61,10 @@ class IcebergSink:
         """Return the writer of a preview."""
         return PreviewWriter(self._writes)
 
-    def committer(self, session: SparkSession | None, storage: Storage) -> BatchCommit | None:
-        """Return what commits all tables of a batch at once, None where each task commits."""
-        return BatchCommit(open_catalog(self._options), storage) if self._at_once else None
+    def committer(self, session: SparkSession | None, storage: Storage, run: Runner) -> SharedMerges:
+        """Return what lets tasks share large merges, and commits all tables of a batch at once where that is asked."""
+        at_once = BatchCommit(open_catalog(self._options), storage) if self._at_once else None
+        return SharedMerges(self._options, self._writes, storage, run, at_once)
 
     def discard(self, location: str, rows: Sequence[WrittenRows]) -> None:
         """Remove files that no commit names; where the store fails they stay."""

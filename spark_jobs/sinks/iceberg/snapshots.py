@@ -48,6 +48,12 @@ class FileChange:
         """Remove files."""
         self.removed.update({file.file_path: file for file in files})
 
+    def include(self, other: FileChange) -> None:
+        """Add another part of the same commit."""
+        self.added += other.added
+        self.deletes += other.deletes
+        self.removed.update(other.removed)
+
 
 class _DeleteManifestWriter(ManifestWriterV2):  # type: ignore[misc]  # pyiceberg is read without its types
     """Writes a manifest of delete files, which pyiceberg only reads."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -20,10 +20,11 @@ from pyiceberg.table.snapshots import Operation, Snapshot, ancestors_of
 
 from airflow_provider_cdc.core.apply.row_sets import each_known
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
+from airflow_provider_cdc.core.config.iceberg_options import identifier_of
 from airflow_provider_cdc.core.errors import REBUILD, SinkError
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Commit, Owner
-from spark_jobs.sinks.iceberg.catalogs import Missing, reaching
+from spark_jobs.sinks.iceberg.catalogs import Missing, open_catalog, reaching
 from spark_jobs.sinks.iceberg.columns import Fields, stored_fields
 from spark_jobs.sinks.iceberg.live_files import LiveFile, LiveFiles, bounds_of
 from spark_jobs.sinks.key_bounds import KeyBounds
@@ -250,17 +251,18 @@ class IcebergTable:
         """Return whether the table has no data file."""
         return not self.files()
 
-    def files_with(self, keys: pa.Table) -> list[LiveFile]:
+    def files_with(self, keys: pa.Table, among: Sequence[LiveFile] | None = None) -> list[LiveFile]:
         """Return the data files that may hold rows of some keys, from bounds alone.
 
         :param keys: columns named as in this version.
+        :param among: None for all files.
         """
         if not keys.num_rows:
             return []
         narrowed = KeyBounds(keys)
         fields = {name: self.fields.fields[self.schema.get_field_index(name)] for name in narrowed.names}
         candidates = []
-        for file in self.files():
+        for file in self.files() if among is None else among:
             within = narrowed.within(bounds_of(file.file, self.iceberg_schema, fields))
             if len(within):
                 candidates.append(LiveFile(file.file, file.deletes, within))
@@ -314,6 +316,16 @@ class IcebergTable:
                 mine: BoolArray = np.array(rows.column("file_path")) == file.path
                 positions.append(rows.column("pos").to_numpy()[mine])
         return np.unique(np.concatenate(positions))
+
+
+def open_table(options: Mapping[str, str], location: str, version: int | None = None) -> IcebergTable:
+    """Return the table of a location: ``<root>/<database>/<table>``.
+
+    :param options: of the sink, secrets included.
+    """
+    folder = f"file://{location}" if location.startswith("/") else location
+    folder = "" if folder.startswith("iceberg://") else folder
+    return IcebergTable(open_catalog(options), identifier_of(location, options), location, folder, version)
 
 
 def _says(snapshot: Snapshot) -> dict[str, Any]:

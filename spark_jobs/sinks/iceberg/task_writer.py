@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 from pyiceberg.table.snapshots import Operation
 
-from airflow_provider_cdc.core.apply.row_sets import having_keys, matched, matched_by_value
+from airflow_provider_cdc.core.apply.row_sets import matched, matched_by_value
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
@@ -19,15 +19,13 @@ from spark_jobs.sinks.iceberg.batch_commit import Stage
 from spark_jobs.sinks.iceberg.catalogs import reaching
 from spark_jobs.sinks.iceberg.columns import widens
 from spark_jobs.sinks.iceberg.committing import TableCommit, conflict
-from spark_jobs.sinks.iceberg.live_files import LiveFile, only_path
-from spark_jobs.sinks.iceberg.new_files import NewFiles, write_deletes
+from spark_jobs.sinks.iceberg.live_files import LiveFile
+from spark_jobs.sinks.iceberg.new_files import NewFiles
+from spark_jobs.sinks.iceberg.row_removal import RowRemoval, Writes
+from spark_jobs.sinks.iceberg.shared_merge import MergeStage
 from spark_jobs.sinks.iceberg.snapshots import FileChange
 from spark_jobs.sinks.iceberg.table import IcebergTable
 
-Writes = Literal["merge-on-read", "copy-on-write"]
-
-_REWRITTEN = 0.3  # share of a file's rows that are gone, above which the file is written again
-_OWN_BYTES = 1 << 20  # in the store: smaller files of neighbouring keys are written as one
 _COMPARED_FIRST = 4  # columns by which files are chosen, before whole rows are read
 _NO_FORMS = ValueForms({})
 _OPERATIONS = {"create": Operation.APPEND, "append": Operation.APPEND}
@@ -38,16 +36,15 @@ class TaskWriter:
 
     :param writes: whether rows that go are deleted by their positions, or their files written again.
     :param stage: takes what the driver is to commit, None where it is committed here.
+    :param shared: takes merges that are too large for this process, None where none is.
     """
 
-    def __init__(self, writes: Writes, stage: Stage | None = None) -> None:
-        self._writes, self._stage = writes, stage
+    def __init__(self, writes: Writes, stage: Stage | None = None, shared: MergeStage | None = None) -> None:
+        self._writes, self._stage, self._shared = writes, stage, shared
         self.choice: Choice | None = None
 
     def commit(self, target: IcebergTable, action: Action) -> int | None:
         """Carry out one action in one commit; return the version it made, None where the driver is to make it."""
-        self.choice = Choice("task", f"Iceberg tables are written by tasks ({self._writes})")
-        action.commit.facts["writer"] = self.choice.document()
         if action.verb == "create" and target.exists:
             raise conflict(target)
         target.demand_ours(action.commit)
@@ -58,12 +55,24 @@ class TaskWriter:
         change = FileChange()
         files = NewFiles(commit.io, commit.folder, commit.fields)
         try:
-            RowChange(target, action, commit, files, change, self._writes).write()
+            rows = RowChange(target, action, commit, files, change, self._writes)
+            keys = rows.write()
+            touched = [] if keys is None else rows.files_with(keys)
+            self.choice = self._choice_of(target, None if keys is None else touched)
+            shared = self._shared if self.choice.writer == "spark" else None
+            if shared is None and keys is not None:
+                rows.let_keys_go(touched, keys)
+                if action.met is not None:
+                    action.met.demand_agreement()
             with reaching(target.where):
                 change.added += files.close()
         except BaseException:
             files.discard()
             raise
+        action.commit.facts["writer"] = self.choice.document()
+        if shared is not None and keys is not None:
+            shared.put(target, action, commit.fields, change.added, keys)
+            return None
         # from here on the files stay: a commit that seems to fail may have gone through
         operation = _OPERATIONS.get(action.verb, Operation.OVERWRITE)
         if self._stage is None:
@@ -71,8 +80,17 @@ class TaskWriter:
         self._stage.put(commit.prepare(change, operation))
         return None
 
+    def _choice_of(self, target: IcebergTable, touched: Sequence[LiveFile] | None) -> Choice:
+        """Return who carries out a commit.
+
+        :param touched: files that a merge reads, None for other commits.
+        """
+        if self._shared is None:
+            return Choice("task", f"Iceberg tables are written by tasks ({self._writes})")
+        return self._shared.choose(target, touched)
+
     def may_need_spark(self, target: IcebergTable) -> bool:
-        """Return that each merge is this writer's."""
+        """Return that no merge needs a session."""
         return False
 
     def takes_parts(self, target: IcebergTable, columns: TargetSchema) -> bool:
@@ -117,12 +135,8 @@ class TableFiles:
         self._files.discard()
 
 
-class RowChange:
-    """Writes the rows of one action, and finds the stored rows that go.
-
-    :param files: takes rows.
-    :param change: takes the files that go, and deletes.
-    """
+class RowChange(RowRemoval):
+    """Writes the rows of one action, and finds the stored rows that go."""
 
     def __init__(
         self,
@@ -133,88 +147,35 @@ class RowChange:
         change: FileChange,
         writes: Writes,
     ) -> None:
-        self._target, self._action, self._commit = target, action, commit
-        self._files, self._change, self._writes = files, change, writes
+        super().__init__(target, commit, files, change, writes, action.met)
+        self._action = action
 
-    def write(self) -> None:
-        """Write rows and deletes."""
+    def write(self) -> pa.Table | None:
+        """Write rows, and deletes; of a merge return the keys of the stored rows that go."""
         action, change = self._action, self._change
         change.added += [file for part in action.parts for file in part.added]
+        if action.verb == "merge":
+            return self._written_keys()
         if action.verb == "subtract":
             self._subtract()
-        if action.verb != "merge":
-            for piece in action.pieces():
-                self._add(piece)
-        else:
-            self._merge()
+        for piece in action.pieces():
+            self.add(piece)
         if action.verb == "overwrite":
             change.remove(*self._target.live.every_file())
+        return None
 
-    def _add(self, rows: pa.Table) -> None:
-        with reaching(self._target.where):
-            self._files.add(rows)
-
-    def _merge(self) -> None:
-        """Put rows in by key: stored rows of the keys go."""
+    def _written_keys(self) -> pa.Table:
+        """Write the rows of a merge; return their keys, and those to remove."""
         action, key = self._action, list(self._action.key)
         assert action.deletes is not None
         keys = [action.deletes.select(key)]
         for piece in action.pieces():
             keys.append(piece.select(key))
             # by a key in order files have narrow ranges
-            self._add(piece.sort_by(key[0]) if action.later is None else piece)
+            self.add(piece.sort_by(key[0]) if action.later is None else piece)
         of_key = self._commit.fields.select(key)
         keys += [self._target.columns_of(LiveFile(file), of_key) for file in self._change.added]
-        every = pa.concat_tables(keys)
-        for file in self._files_with(every):
-            stored = self._target.columns_of(file, of_key)
-            self._let_go(file, having_keys(stored, every.take(pa.array(file.keys)), key), stored)
-        if action.met is not None:
-            action.met.demand_agreement()
-
-    def _files_with(self, rows: pa.Table) -> list[LiveFile]:
-        """Return the files that may hold equal values of some columns, which had other names in the stored version."""
-        fields = self._commit.fields.select(rows.column_names)
-        names = [self._target.fields.name_of(field) for field in fields.fields]
-        both = [(new, old) for new, old in zip(rows.column_names, names, strict=True) if old is not None]
-        stored = rows.select([new for new, _ in both]).rename_columns([old for _, old in both])
-        return self._target.files_with(stored)
-
-    def _let_go(self, file: LiveFile, gone: BoolArray, of_keys: pa.Table | None = None) -> None:
-        """Let rows of a file go.
-
-        :param gone: of each of its rows, those included that were deleted before, whether it goes.
-        :param of_keys: columns of the key of its rows, in a merge.
-        """
-        before = np.zeros(len(gone), dtype=bool)
-        before[self._target.deleted_in(file)] = True
-        if not (gone & ~before).any():
-            return
-        met, leaves = None if of_keys is None else self._action.met, gone & ~before
-        gone = gone | before
-        own = [deletes for deletes in file.deletes if only_path(deletes) == file.path]
-        self._change.remove(*own)
-        if self._writes == "merge-on-read" and gone.mean() <= _REWRITTEN:
-            with reaching(self._target.where):
-                self._change.deletes.append(
-                    write_deletes(self._commit.io, self._commit.folder, file.path, np.flatnonzero(gone))
-                )
-            if met is not None and of_keys is not None:
-                whole = self._target.columns_of(file, self._commit.fields) if met.whole else of_keys
-                met.meet(whole.filter(pa.array(leaves)))
-            return
-        self._change.remove(file.file)
-        own, start = file.file.file_size_in_bytes >= _OWN_BYTES, 0
-        if own:
-            self._files.end_file(small=True)
-        for piece in self._target.read(file, self._commit.fields, whole=True):
-            stays = ~gone[start : start + piece.num_rows]
-            if met is not None:
-                met.meet(piece.filter(pa.array(leaves[start : start + piece.num_rows])))
-            start += piece.num_rows
-            if stays.any():
-                self._add(piece.filter(pa.array(stays)))
-        self._files.end_file(small=own)
+        return pa.concat_tables(keys)
 
     def _subtract(self) -> None:
         """Let one stored row go for each row to remove; hand back those that have no equal."""
@@ -230,13 +191,13 @@ class RowChange:
                 if len(indexes):
                     self._match(file, rows, indexes, each, left, touched)
         for file, gone in touched.values():
-            self._let_go(file, gone)
+            self.let_go(file, gone)
         action.unmatched(rows.filter(pa.array(left)))
 
     def _candidates(self, few: pa.Table, left: BoolArray) -> list[LiveFile]:
         if not left.any():
             return []
-        return self._files_with(few) if few.num_columns else self._target.files()
+        return self.files_with(few) if few.num_columns else self._target.files()
 
     def _match(
         self,
