@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from airflow_provider_cdc.batch.attempts import recorded
 from airflow_provider_cdc.batch.planned_batch import PlannedBatch, Say, this_process
 from airflow_provider_cdc.batch.recovery import take_over
-from airflow_provider_cdc.batch.result import BatchResult
+from airflow_provider_cdc.batch.registration import register_tables
+from airflow_provider_cdc.batch.result import BatchResult, table_states
 from airflow_provider_cdc.batch.source_log import held, open_log
 from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline
@@ -95,7 +96,8 @@ def carry_out(
             course.left_over = ledger.open(pipeline.name)
             batch = request.next_batch(course)
             if isinstance(batch, BatchResult):
-                return batch
+                states = table_states(ledger, pipeline.name)
+                return replace(batch, warnings=register_tables(pipeline, lease, states, stopper.check) or None)
             run = PlannedBatch(pipeline, ledger, lease, batch, log.client_config(), say, stopper)
             if course.finishes(batch):
                 run.documents.recreated = made_again(log, batch, pipeline.source.heartbeat_topic)

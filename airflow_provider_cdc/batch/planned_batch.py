@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from airflow_provider_cdc.batch.job import JobMaker
+from airflow_provider_cdc.batch.registration import register_tables
 from airflow_provider_cdc.batch.result import BatchResult, published, schema_change_id, table_states
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import JobDocument, Result
@@ -81,6 +82,8 @@ class PlannedBatch:
         """
         small = published(self._pipeline.name, result, self._states, round(seconds, 3), self._batch)
         if result.error is None:
+            after = {**self._states, **{state.table_id: state for state in result.states}}
+            small.warnings = register_tables(self._pipeline, self._lease, after, self._stopper.check) or None
             states = {state.table_id: state.document() for state in result.states}
             changes = [{**change, "id": schema_change_id(change)} for change in result.new_schema_changes]
             lake = None if result.lake is None else result.lake.document()

@@ -162,7 +162,7 @@ def _print_outcome(result: BatchResult) -> None:
 
 
 def _print_unsettled(result: BatchResult) -> None:
-    """Print parked and waiting tables that the batch did not touch."""
+    """Print parked and waiting tables that the batch did not touch, and what a catalog did not do."""
     touched = {table.name for table in result.tables}
     lines = [
         (table.name, str(status), table.reason)
@@ -173,6 +173,8 @@ def _print_unsettled(result: BatchResult) -> None:
     if lines:
         print()
         print_table(("table", "state", "reason"), sorted(lines))
+    for warning in result.warnings or ():
+        print(printable(f"catalog: {warning}"))
 
 
 def _row(table: TableResult) -> list[object]:

@@ -105,6 +105,18 @@ table_versions = Table(
     Column("document", _DOCUMENT),
 )
 
+# Entries of tables in a catalog as they were last seen to be. Additional: a ledger without it gets it, and a release
+# that does not know it leaves it alone.
+registered = Table(
+    "cdc_registered",
+    metadata,
+    Column("pipeline", _NAME, primary_key=True),
+    Column("database", Text, primary_key=True),  # as the catalog names it, and so the table
+    Column("table", Text, primary_key=True),
+    Column("location", Text, nullable=False),
+    Column("mark", String(64), nullable=False),  # digest of what the entry was made from
+)
+
 schema_changes = Table(
     "cdc_schema_changes",
     metadata,

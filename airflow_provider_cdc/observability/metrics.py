@@ -59,7 +59,7 @@ def batch_metrics(result: BatchResult, *, of_tables: bool = False) -> list[Metri
     :param of_tables: whether the numbers of applied rows are those of each table instead of their sums.
     """
     if result.repeated:
-        return [Metric("counter", "cdc.batch.repeated", 1)]
+        return [Metric("counter", "cdc.batch.repeated", 1), *_catalog_metrics(result)]
     if result.error is not None or result.status not in _OUTCOMES:
         return [Metric("counter", "cdc.batch.failed", 1)]
     counts = {
@@ -73,7 +73,7 @@ def batch_metrics(result: BatchResult, *, of_tables: bool = False) -> list[Metri
         **{f"cdc.lossy.{kind}": count for kind, count in (result.lossy or {}).items()},
     }
     metrics = [Metric("counter", name, count) for name, count in counts.items() if count]
-    metrics += _table_metrics(result) if of_tables else []
+    metrics += (_table_metrics(result) if of_tables else []) + _catalog_metrics(result)
     if result.parked is not None:
         metrics.append(Metric("gauge", "cdc.tables.parked", len(result.parked)))
         metrics.append(Metric("gauge", "cdc.tables.waiting", len(result.waiting or ())))
@@ -88,6 +88,11 @@ def _contradictions(result: BatchResult) -> Counter[str]:
     for table in result.tables:
         counts.update(table.contradictions)
     return counts
+
+
+def _catalog_metrics(result: BatchResult) -> list[Metric]:
+    """Return the number of things that a catalog did not do."""
+    return [Metric("counter", "cdc.catalog.warnings", len(result.warnings))] if result.warnings else []
 
 
 def _table_metrics(result: BatchResult) -> list[Metric]:

@@ -39,6 +39,8 @@ def problem_of(result: BatchResult, on_parked: str, log: Any) -> AirflowExceptio
 
 def log_result(log: Any, result: BatchResult, batch: Batch | None) -> None:
     """Log a result in a few lines."""
+    for warning in result.warnings or ():
+        log.warning("catalog: %s", printable(warning))
     if result.repeated and batch is not None:
         by = f" by {batch.task}" if batch.task else ""
         reach = f"until {batch.until.isoformat()}" if batch.until else "without a time"

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -13,6 +14,19 @@ if TYPE_CHECKING:
 
 class UnreadableTableError(Exception):
     """A table cannot be opened or read; the text names the library's error and no value."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A column as a table states it.
+
+    :param type: in the notation of Spark's schemas: ``long``, or the object of an array, a map or a struct.
+    """
+
+    name: str
+    type: Any
+    nullable: bool = True
+    comment: str = ""
 
 
 class StoredTable(Protocol):
@@ -40,6 +54,18 @@ class StoredTable(Protocol):
 
     def has_all_files(self) -> bool:
         """Return whether every data file of the version exists."""
+        ...
+
+
+class DescribedTable(StoredTable, Protocol):
+    """A version of a table of a kind that can be registered in a catalog."""
+
+    def columns(self) -> list[StoredColumn]:
+        """Return the columns."""
+        ...
+
+    def comment(self) -> str:
+        """Return what the table says of itself, empty for nothing."""
         ...
 
 

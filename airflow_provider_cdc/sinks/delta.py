@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
-from airflow_provider_cdc.sinks.contract import UnreadableTableError
+from airflow_provider_cdc.sinks.contract import StoredColumn, UnreadableTableError
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -38,6 +39,18 @@ class _Stored:
         """Return the number of the version."""
         version: int = self._table.version()
         return version
+
+    def columns(self) -> list[StoredColumn]:
+        """Return the columns."""
+        fields = json.loads(self._table.schema().to_json())["fields"]
+        return [
+            StoredColumn(one["name"], one["type"], one["nullable"], str(one["metadata"].get("comment", "")))
+            for one in fields
+        ]
+
+    def comment(self) -> str:
+        """Return the table's description, empty without one."""
+        return self._table.metadata().description or ""
 
     def count(self) -> int:
         """Return the number of rows, as the files state it."""

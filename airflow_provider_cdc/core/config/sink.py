@@ -8,7 +8,9 @@ from typing import Any, TypeAlias
 
 from airflow_provider_cdc.core.config.checks import Checks
 from airflow_provider_cdc.core.config.lake import Lake, check_store
+from airflow_provider_cdc.core.config.register import Register
 from airflow_provider_cdc.core.config.sink_kinds import SINKS
+from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.lake.roots import canonical_root
 
 WRITES = ("merge-on-read", "copy-on-write")
@@ -24,6 +26,7 @@ class DeltaSink:
     :param writes: whether a merge writes the files of its rows again (``copy-on-write``), or deletes rows by their
         positions in deletion vectors (``merge-on-read``), which not all readers can read.
     :param type: kind of the tables (``sink_kinds.SINKS``).
+    :param register: catalog that the tables are registered in after a batch; plain data of one is accepted.
     """
 
     root: str
@@ -31,6 +34,7 @@ class DeltaSink:
     storage_options: dict[str, str] = field(default_factory=dict)
     writes: str = "copy-on-write"
     type: str = "delta"
+    register: Register | None = None
     catalog = None
 
     def __post_init__(self) -> None:
@@ -38,6 +42,10 @@ class DeltaSink:
         check_store(checks, self.root, self.storage_connection, self.storage_options)
         checks.choice("writes", self.writes, WRITES)
         checks.choice("type", self.type, [name for name, kind in SINKS.items() if kind.section == "DeltaSink"])
+        try:
+            object.__setattr__(self, "register", Register.of(self.register))
+        except ConfigurationError as error:
+            checks.problems += error.problems
         checks.raise_any()
         object.__setattr__(self, "root", canonical_root(self.root))
         object.__setattr__(self, "storage_options", {key: str(value) for key, value in self.storage_options.items()})
@@ -58,6 +66,7 @@ class DeltaSink:
             "writes": self.writes,
             "storage_connection": self.storage_connection,
             "storage_options": dict(self.storage_options),
+            "register": None if self.register is None else self.register.document(),
         }
 
 
@@ -86,6 +95,7 @@ class IcebergSink:
     storage_connection: str | None = None
     storage_options: dict[str, str] = field(default_factory=dict)
     type: str = "iceberg"
+    register = None
 
     def __post_init__(self) -> None:
         checks = Checks("sink")

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Register tables in catalogs of others, one module for each kind."""
