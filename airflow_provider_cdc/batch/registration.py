@@ -20,6 +20,7 @@ from airflow_provider_cdc.core.documents.table_locations import owners_of_locati
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.ledger import Lease
 from airflow_provider_cdc.ledger.registered import Entry, RegisteredTables
 from airflow_provider_cdc.registrars.contract import CatalogName, CatalogTable, Registrar, RegistrationError
@@ -50,14 +51,15 @@ def register_tables(
     if section is None:
         return []
     entries = RegisteredTables(ledger_url(pipeline.ledger))
-    due = _DueEntries.of(pipeline, section, states.values())
-    work = _Work(pipeline, due, entries.entries(pipeline.name), check, list(due.warnings))
+    recorded = entries.entries(pipeline.name)
+    due = _DueEntries.of(pipeline, section, states.values(), recorded)
+    work = _Work(pipeline, due, recorded, check, list(due.warnings))
     try:
         work.do(section)
     finally:
         entries.record(lease, work.done)
-    more = len(work.warnings) - SHOWN
-    return work.warnings if more <= 0 else [*work.warnings[:SHOWN], f"{more} further warnings of the catalog"]
+    warnings, more = [printable(text) for text in work.warnings[:SHOWN]], len(work.warnings) - SHOWN
+    return warnings if more <= 0 else [*warnings, f"{more} further warnings of the catalog"]
 
 
 @dataclass
@@ -75,27 +77,34 @@ class _DueEntries:
     warnings: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, pipeline: CdcPipeline, section: Register, states: Iterable[TableState]) -> _DueEntries:
-        """Choose the entries; of tables that would share a name the first one by id gets it."""
-        due = cls()
-        ordered = sorted((state for state in states if state.version is not None), key=lambda state: state.table_id)
-        owners = owners_of_locations(ordered)
-        for state in ordered:
+    def of(
+        cls,
+        pipeline: CdcPipeline,
+        section: Register,
+        states: Iterable[TableState],
+        recorded: Mapping[tuple[str, str], Entry],
+    ) -> _DueEntries:
+        """Choose the entries; of tables that would share a name the one that has it keeps it, else the first by id."""
+        due, present = cls(), [state for state in states if state.version is not None]
+        owners = owners_of_locations(present)
+        named = []
+        for state in present:
             name = CatalogName(section.database_of(state.database).lower(), state.table.lower())
+            location = located(pipeline.sink.root, state.location)
+            there = recorded.get(name)
             if state.state == TableStatus.DROPPED:
                 due.of_dropped.add(name)
-            elif owners.get(state.location) != state.table_id:
-                continue
-            elif name in due.tables:
-                other = due.tables[name]
+            elif owners.get(state.location) == state.table_id:
+                named.append((there is None or there.location != location, state.table_id, name, location, state))
+        for _, _, name, location, state in sorted(named, key=lambda one: one[:2]):
+            other = due.tables.setdefault(name, state)
+            if other is state:
+                due.entries[name] = Entry(location, _mark(section, location, state))
+            else:
                 due.warnings.append(
                     f"{state.database}.{state.table} is not registered: "
                     f"{other.database}.{other.table} has its name in the catalog, {name}"
                 )
-            else:
-                location = located(pipeline.sink.root, state.location)
-                due.tables[name] = state
-                due.entries[name] = Entry(location, _mark(section, location, state))
         return due
 
 
@@ -155,7 +164,7 @@ class _Work:
             tables = PipelineTables(self.pipeline, sink_options)
             stored: DescribedTable = tables.newest(self.due.tables[name])  # type: ignore[assignment]
         except UnreadableTableError as error:
-            raise RegistrationError(f"is not registered: the table cannot be read ({error})", passing=False) from None
+            raise RegistrationError(f"the table cannot be read ({error})", passing=False) from None
         with _understood():
             registrar.register(CatalogTable(name, entry.location, tuple(stored.columns()), stored.comment()))
         self.done[name] = entry

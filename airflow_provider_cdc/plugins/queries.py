@@ -30,9 +30,9 @@ Document = dict[str, Any]
 _UNSETTLED = (TableStatus.PARKED, TableStatus.WAITING)
 _APPLIED = (ResultStatus.DONE, ResultStatus.PARKED, ResultStatus.WAITING)
 # So many of the newest batches are looked through for a DAG, a cut, or records in quarantine.
-_LOOK_BACK = 20
-_QUARANTINE_WINDOW = 100
-_RESULT_MEMBERS = ("status", "records", "changes", "schema_changes", "quarantined", "seconds", "phases", "lossy")
+_LOOK_BACK, _QUARANTINE_WINDOW = 20, 100
+_COUNTS = ("records", "changes", "schema_changes", "quarantined", "lossy", "contradictions")
+_RESULT_MEMBERS = ("status", "seconds", "phases", "warnings", *_COUNTS)
 _RECORD_MEMBERS = ("topic", "partition", "offset", "database", "table", "column")
 # Samples of lag come each minute or less often: the shown intervals are the longer, the longer the time.
 _INTERVALS = ((timedelta(hours=12), len("2026-01-01T00:00")), (timedelta(days=7), len("2026-01-01T00:0")))
@@ -347,7 +347,7 @@ def _batch(row: Any, dag_ids: Collection[str]) -> Document:
     error = stored.get("error") or {}
     changed = stored.get("tables") or ()
     return {
-        **{name: stored.get(name) for name in (*_RESULT_MEMBERS, "contradictions")},
+        **{name: stored.get(name) for name in _RESULT_MEMBERS},
         "seq": batch.seq,
         "kind": batch.kind,
         "batch_status": str(batch.status),

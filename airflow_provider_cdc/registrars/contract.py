@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+from urllib.parse import unquote
 
 from airflow_provider_cdc.core.lake.roots import canonical_root
 from airflow_provider_cdc.core.printable import printable
@@ -74,7 +75,9 @@ class Registrar(Protocol):
 
 def is_at(entry: str, location: str) -> bool:
     """Return whether a catalog's entry names a location, in whatever spelling of it."""
-    return bool(entry) and canonical_root(_ONE_SLASH.sub("file://", entry)) == location
+    if entry.startswith("file:"):
+        entry = unquote(_ONE_SLASH.sub("file://", entry))
+    return bool(entry) and canonical_root(entry) == location
 
 
 def foreign(name: CatalogName, location: str) -> RegistrationError:

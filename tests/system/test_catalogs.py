@@ -8,22 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.core.config.registrar_kinds import REGISTRARS
 from tests.cross_format.debezium_json_writer import Writer
 from tests.cross_format.events import Ddl
 from tests.services.broker import Broker
 from tests.services.catalogs import Catalog, GlueCatalog
+from tests.services.s3 import S3
 from tests.system.ground import Ground, Story
 from tests.system.site import Site
 from tests.system.wider_table import WIDER
 
 pytestmark = pytest.mark.system
-
-
-@pytest.fixture(params=list(REGISTRARS))
-def catalog(request: pytest.FixtureRequest) -> Catalog:
-    """Return a catalog of each kind."""
-    return {"glue": lambda: GlueCatalog(request.getfixturevalue("s3"))}[request.param]()
 
 
 def _site(broker: Broker, folder: Path, catalog: Catalog, topic: str) -> tuple[Site, Ground]:
@@ -37,8 +31,8 @@ def _site(broker: Broker, folder: Path, catalog: Catalog, topic: str) -> tuple[S
     return site, Ground(site, broker, topic)
 
 
-def test_tables_come_change_move_and_go(broker: Broker, tmp_path: Path, catalog: Catalog) -> None:
-    topic = f"reg{catalog.section['type']}"
+def test_tables_come_change_move_and_go(broker: Broker, tmp_path: Path, s3: S3) -> None:
+    catalog, topic = GlueCatalog(s3), "registered"
     site, ground = _site(broker, tmp_path, catalog, topic)
     database = f"{topic}_shop"
     catalog.put(database, "v", "s3://others/v")

@@ -20,5 +20,6 @@ class RegistrarKind(NamedTuple):
 
 REGISTRARS: Mapping[str, RegistrarKind] = {
     "glue": RegistrarKind("airflow_provider_cdc.registrars.glue"),
+    "unity": RegistrarKind("airflow_provider_cdc.registrars.unity", needs_catalog=True),
 }
 """Kinds of catalogs by ``sink.register.type``."""

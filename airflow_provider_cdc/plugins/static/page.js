@@ -354,7 +354,7 @@ function BatchesSection({ ledger, name, seq }) {
       number(b.records ?? b.offsets), changesText(b.changes), number(b.schema_changes), number(b.tables),
       b.quarantined ? h("strong", { className: "cdc-bad" }, number(b.quarantined)) : number(b.quarantined),
       b.seconds === null ? "–" : duration(b.seconds), h("span", { title: b.application_id ?? undefined }, b.engine ?? "–"), h(RunLink, { run: b.run }),
-      h("span", { className: "cdc-code" }, b.code ?? ""),
+      h("span", { className: "cdc-code", title: b.warnings?.join("\n") }, b.code ?? (b.warnings ? "catalog" : "")),
     ],
   }));
   const head = [numbers("Batch"), column("Result"), column("Until (UTC)"), column("At (UTC)"), numbers("Records"), column("Changes"), numbers("DDL"), numbers("Tables"),
