@@ -47,7 +47,10 @@ def run_rebuild(pipeline: CdcPipeline, rebuild: Rebuild, **course: Any) -> Batch
     :raises BusyError: another holder has the pipeline's lease; names it.
     """
     states = table_states(Ledger(ledger_url(pipeline.ledger)), pipeline.name).values()
-    demand_tables(rebuild.tables, [state for state in states if state.state != TableStatus.DROPPED and state.location])
+    demand_tables(
+        rebuild.tables,
+        [state for state in states if state.state != TableStatus.DROPPED and not state.table_id.startswith("?")],
+    )
     return carry_out(pipeline, _Ordered(rebuild), **course)
 
 

@@ -15,6 +15,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
+from airflow_provider_cdc.core.config.sink import store_options
 from airflow_provider_cdc.sinks.contract import StoredColumn, UnreadableTableError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class _Stored:
 
     def __init__(self, location: str, options: Mapping[str, str], version: int | None) -> None:
         self._location = location
-        self._options = {name: value for name, value in options.items() if name != "writes"}
+        self._options = store_options(options)
         try:
             self._table = DeltaTable(location, version=version, storage_options=self._options or None)
         except _ERRORS as error:
@@ -103,8 +104,7 @@ class _Reader:
 
     def is_table(self, location: str, options: Mapping[str, str]) -> bool:
         """Return whether there is a table at a location."""
-        storage = {name: value for name, value in options.items() if name != "writes"}
-        return bool(DeltaTable.is_deltatable(location, storage))
+        return bool(DeltaTable.is_deltatable(location, store_options(options)))
 
 
 def reader() -> _Reader:

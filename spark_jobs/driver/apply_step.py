@@ -22,6 +22,7 @@ from spark_jobs.driver.table_states import displaced, failed_rebuild, states_aft
 from spark_jobs.driver.table_tasks import run_tables
 from spark_jobs.lake.manifest import Manifest
 from spark_jobs.lake.stored_result import UnfitRow
+from spark_jobs.sinks.registry import open_sink
 from spark_jobs.tasks.empty_table import empty_location
 from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
@@ -47,7 +48,8 @@ def apply_batch(batch: BatchContext, landed: Manifest) -> Applied:
     job = batch.job
     fresh, later = due(job, [*batch.history.deferred(), *landed.schema_changes, *landed.restated])
     seen, unclear = observed(job, landed)
-    planner = ApplyPlanner(Planning(job, landed, fresh, seen, batch.history, unclear, batch.storage))
+    sink = open_sink(job, batch.secrets)
+    planner = ApplyPlanner(Planning(job, landed, fresh, seen, batch.history, unclear, batch.storage, sink))
     demand_known(job, landed, planner.quarantine, batch.log)
     plan = planner.plan()
     news = [change for change in planner.fresh if change.copy_of is None]

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.model.status import TableStatus
 from spark_jobs.driver.apply_plan import ApplyPlan
 from spark_jobs.driver.planning import Planning
-from spark_jobs.lake.storage import table_place
 
 
 class Locations:
@@ -38,7 +38,7 @@ class Locations:
     def live(self) -> set[str]:
         """Return the locations whose name a table has now."""
         return {
-            table_place(name.database, name.table)
+            self._p.paths.of(timeline.table_id, name)
             for timeline in self._p.tables.values()
             if (name := timeline.name) is not None and self._p.is_selected(name)
         }
@@ -63,6 +63,6 @@ class Locations:
         occupied = {state.location for state in self._p.states.values() if state.version is not None}
         for state in self._p.states.values():
             if state.state in (TableStatus.PARKED, TableStatus.WAITING) and state.location:
-                location = table_place(state.database, state.table)
+                location = self._p.paths.of(state.table_id, TableName(state.database, state.table))
                 if location not in occupied:
                     yield replace(state, location=location)

@@ -21,11 +21,13 @@ from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimel
 from spark_jobs.driver.asked_changes import asked_changes
 from spark_jobs.driver.base_states import BaseStates, groups_by_name
 from spark_jobs.driver.batch_history import History
+from spark_jobs.driver.paths import Paths
 from spark_jobs.driver.quarantine import Quarantine
 from spark_jobs.driver.read_rows import ReadRows
 from spark_jobs.driver.unsettled import set_aside, waiting
 from spark_jobs.lake.manifest import Manifest
-from spark_jobs.lake.storage import Storage, table_place
+from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.contract import Sink, Stored
 
 NEWEST = "~"
 """A position behind every other."""
@@ -40,6 +42,7 @@ class Planning:
     :ivar states: the tables' states before the batch, by table id.
     :ivar tables: the timelines that count, by table id.
     :ivar unclear: by table why what its rows say of their columns cannot be read.
+    :ivar paths: where each table lies.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class Planning:
         history: History,
         unclear: Mapping[TableName, str],
         storage: Storage,
+        sink: Sink[Stored],
     ) -> None:
         """Put the schema changes onto the timelines."""
         self.job, self.storage = job, storage
@@ -78,6 +82,7 @@ class Planning:
         self.tables = {i: timeline for i, timeline in self.now.tables.items() if self.read.shows(timeline)}
         self.quarantine = Quarantine(job, self.rules, self.now, [*known, *self.fresh], manifest, history)
         self.unclear = unclear
+        self.paths = Paths(job, sink, self.now, self.states, self.is_selected)
 
     def is_selected(self, name: TableName) -> bool:
         """Return whether the pipeline selects a table."""
@@ -116,7 +121,6 @@ class Planning:
     def not_applied(self, timeline: TableTimeline, state: TableState | None) -> TableState:
         """Return the state of a table that takes no part in the batch, under its present name."""
         name = timeline.last_name
-        location = table_place(name.database, name.table)
-        state = state or TableState(timeline.table_id, name.database, name.table, location)
+        state = state or TableState(timeline.table_id, *name, self.paths.free(timeline))
         back_to = self.starts.oldest_difference(timeline.table_id, state)
         return replace(state, database=name.database, table=name.table, rewind_to=back_to)

@@ -27,7 +27,6 @@ from spark_jobs.driver.task_maker import TaskMaker
 from spark_jobs.driver.unknown_rows import UnknownRows
 from spark_jobs.driver.unowned_names import UnownedNames
 from spark_jobs.driver.unsettled import REPLACED, may_go_on
-from spark_jobs.lake.storage import table_place
 from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.table_task import ApplyTask, Span
 
@@ -264,7 +263,7 @@ class ApplyPlanner:
 
     def _dropped(self, timeline: TableTimeline, state: TableState | None) -> TableState:
         name = timeline.last_name
-        location = table_place(name.database, name.table)
+        location = self._p.paths.free(timeline)
         state = state or TableState(timeline.table_id, name.database, name.table, location)
         return replace(
             state,

@@ -59,6 +59,7 @@ def state_after(job: JobDocument, task: ApplyTask, report: ApplyReport, old: Tab
     :param old: its state before the batch.
     """
     base = old or TableState(task.table_id, task.database, task.table, task.location)
+    base = replace(base, location=base.location or task.location)
     if report.status == ApplyStatus.WAITING:
         return waiting(
             job, replace(base, database=task.database, table=task.table, rewind_to=task.rewind_to), report.reason

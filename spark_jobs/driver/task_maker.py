@@ -13,7 +13,6 @@ from spark_jobs.driver.base_states import Start, outdated, snapshot_of
 from spark_jobs.driver.locations import Locations
 from spark_jobs.driver.planning import Planning
 from spark_jobs.driver.source_formats import demand_one_format
-from spark_jobs.lake.storage import table_place
 from spark_jobs.tasks.table_task import ApplyTask, Span
 
 
@@ -37,7 +36,7 @@ class TaskMaker:
         :param begins: of a table that is rebuilt the snapshot that its content begins with.
         :param provided: of such a table the state (document) of the operator's files that it begins with.
         """
-        name = timeline.last_name
+        name, location = timeline.last_name, self._p.paths.demand(timeline)
         known, rebuilds = self._p.states.get(timeline.table_id), begins is not None
         applied_seq = 0 if state is None else state.applied_seq
         if not rebuilds and state is not None and self.made_otherwise(timeline, state) is not None:
@@ -50,7 +49,6 @@ class TaskMaker:
         if not start.begins_with_files:  # every change from theirs on is taken again
             late_from, context = self._p.starts.context(timeline, start.base, start.spans)
         self._demand_one_way_of_reading(timeline, start, context)
-        location = table_place(name.database, name.table)
         return ApplyTask(
             timeline.table_id,
             name.database,

@@ -12,7 +12,7 @@ from airflow_provider_cdc.core.model.status import TableStatus
 REPLACED = "replaced by a table of a late schema change"
 """Reason of a table that a late schema change showed to be another one."""
 
-_OUTSIDE_THE_LOG = ("sink.", "log.", "apply.memory", "apply.fault")
+_OUTSIDE_THE_LOG = ("sink.", "target.", "log.", "apply.memory", "apply.fault")
 
 
 def set_aside(

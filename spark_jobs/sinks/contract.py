@@ -25,6 +25,7 @@ from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.documents import JobDocument, Maintenance, TableMaintenance
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Choice, Commit, Owner
+from spark_jobs.sinks.names import NameRule
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -347,9 +348,11 @@ class Sink(Protocol[Table]):
 
     :ivar spark: the half that runs on Spark's driver, None for a kind that only tasks write.
     :ivar shares_merges: the driver may divide a merge among tasks; that takes no session of Spark's.
+    :ivar names: how its tables are named.
     """
 
     spark: SparkSide | None
+    names: NameRule
     shares_merges: bool
 
     def open(self, location: str, version: int | None = None) -> Table:

@@ -19,6 +19,7 @@ from airflow_provider_cdc.sinks.contract import UnreadableTableError
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Choice, Owner
 from spark_jobs.sinks.contract import Action, WriterRule, WrittenRows
+from spark_jobs.sinks.names import NameRule
 from spark_jobs.sinks.ownership import demand_ours
 
 VERSIONS = "versions"
@@ -207,6 +208,7 @@ class FolderSink:
 
     spark = None
     shares_merges = False
+    names = NameRule()
 
     def open(self, location: str, version: int | None = None) -> FolderTable:
         return FolderTable(location, version)

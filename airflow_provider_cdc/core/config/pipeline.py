@@ -92,6 +92,7 @@ class CdcPipeline:
             "name": self.name,
             "source": self.source.deciding(),
             "root": self.sink.root,
+            **({"names": self.sink.names} if self.sink.names else {}),
             "tables": self.tables.document(),
             "policy": self.policy.deciding(),
         }

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -14,6 +15,8 @@ from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.lake.roots import canonical_root
 
 WRITES = ("merge-on-read", "copy-on-write")
+NAMES = ("exact", "safe")
+_OF_TABLES = ("writes", "names")
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,8 @@ class DeltaSink:
         positions in deletion vectors (``merge-on-read``), which not all readers can read.
     :param type: kind of the tables (``sink_kinds.SINKS``).
     :param register: catalog that the tables are registered in after a batch; plain data of one is accepted.
+    :param names: whether databases and tables are named as the source spells them (``exact``), or in lower case of
+        letters, digits and underscores (``safe``); None for ``exact``.
     """
 
     root: str
@@ -35,12 +40,14 @@ class DeltaSink:
     writes: str = "copy-on-write"
     type: str = "delta"
     register: Register | None = None
+    names: str | None = None
     catalog = None
 
     def __post_init__(self) -> None:
         checks = Checks("sink")
         check_store(checks, self.root, self.storage_connection, self.storage_options)
         checks.choice("writes", self.writes, WRITES)
+        _check_names(checks, self.names)
         checks.choice("type", self.type, [name for name, kind in SINKS.items() if kind.section == "DeltaSink"])
         try:
             object.__setattr__(self, "register", Register.of(self.register))
@@ -56,7 +63,8 @@ class DeltaSink:
 
     def options(self) -> dict[str, str]:
         """Return the options of the tables' kind that no connection holds."""
-        return {**self.storage_options, **({} if self.writes == "copy-on-write" else {"writes": self.writes})}
+        writes = {} if self.writes == "copy-on-write" else {"writes": self.writes}
+        return {**self.storage_options, **writes, **({"names": self.names} if self.names else {})}
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -64,6 +72,7 @@ class DeltaSink:
             "type": self.type,
             "root": self.root,
             "writes": self.writes,
+            "names": self.names,
             "storage_connection": self.storage_connection,
             "storage_options": dict(self.storage_options),
             "register": None if self.register is None else self.register.document(),
@@ -85,6 +94,8 @@ class IcebergSink:
     :param storage_connection: Airflow connection of type ``aws`` with the object store's address and secrets; not
         needed where the catalog hands out credentials.
     :param storage_options: further options of the store; no secrets.
+    :param names: whether databases and tables are named as the source spells them (``exact``), or in lower case of
+        letters, digits and underscores (``safe``); None for what suits the kind of the catalog.
     """
 
     warehouse: str = ""
@@ -96,11 +107,13 @@ class IcebergSink:
     storage_options: dict[str, str] = field(default_factory=dict)
     type: str = "iceberg"
     register = None
+    names: str | None = None
 
     def __post_init__(self) -> None:
         checks = Checks("sink")
         checks.choice("type", self.type, ["iceberg"])
         checks.choice("writes", self.writes, WRITES)
+        _check_names(checks, self.names)
         checks.choice("commit", self.commit, ("table", "batch"))
         if self.commit == "batch" and self.connection is None:
             checks.problem("commit", "a batch is committed at once by a REST catalog only: name its connection")
@@ -143,6 +156,8 @@ class IcebergSink:
                 f"file://{self.warehouse}" if self.warehouse.startswith("/") else self.warehouse
             )
         own = {"namespace": self.namespace, "writes": self.writes, "commit": self.commit}
+        if self.names:
+            own["names"] = self.names
         return {**self.storage_options, **catalog, **own}
 
     def document(self) -> dict[str, Any]:
@@ -154,9 +169,20 @@ class IcebergSink:
             "namespace": self.namespace,
             "writes": self.writes,
             "commit": self.commit,
+            "names": self.names,
             "storage_connection": self.storage_connection,
             "storage_options": dict(self.storage_options),
         }
+
+
+def store_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a sink of Delta tables that are those of its object store."""
+    return {name: value for name, value in options.items() if name not in _OF_TABLES}
+
+
+def _check_names(checks: Checks, names: object) -> None:
+    if names is not None:
+        checks.choice("names", names, NAMES)
 
 
 Sink: TypeAlias = DeltaSink | IcebergSink

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from airflow_provider_cdc.core.config.sink import store_options
 from airflow_provider_cdc.core.documents import JobDocument, Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import CdcError
 from spark_jobs.lake.storage import Storage
@@ -18,20 +19,25 @@ from spark_jobs.sinks.delta.spark_libraries import demand_libraries, session_set
 from spark_jobs.sinks.delta.spark_writer import SparkWriter, StageWriter, can_name
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
+from spark_jobs.sinks.names import NameRule
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 
+NAMES = NameRule("exact")
+"""A path takes every name."""
+
+
 def open_sink(options: Mapping[str, str]) -> DeltaSink:
     """Return the sink (``contract.Sink``).
 
-    :param options: ``writes``: ``merge-on-read`` or ``copy-on-write``; and storage options in delta-rs' names, secrets
-        included.
+    :param options: ``writes``: ``merge-on-read`` or ``copy-on-write``; ``names``: ``exact`` or ``safe``; and
+        storage options in delta-rs' names, secrets included.
     """
-    storage = {name: value for name, value in options.items() if name != "writes"}
-    return DeltaSink(storage, on_read=options.get("writes") == "merge-on-read")
+    on_read = options.get("writes") == "merge-on-read"
+    return DeltaSink(store_options(options), on_read=on_read, names=NAMES.stated(options.get("names")))
 
 
 class DeltaSparkSide:
@@ -61,8 +67,8 @@ class DeltaSink:
 
     shares_merges = False
 
-    def __init__(self, options: dict[str, str], *, on_read: bool = False) -> None:
-        self._options, self._on_read = options, on_read
+    def __init__(self, options: dict[str, str], *, on_read: bool = False, names: NameRule = NAMES) -> None:
+        self._options, self._on_read, self.names = options, on_read, names
         self.spark = DeltaSparkSide(options)
 
     def open(self, location: str, version: int | None = None) -> DeltaLocation:

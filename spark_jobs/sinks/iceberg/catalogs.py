@@ -10,6 +10,7 @@ from typing import Any
 
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import (
+    BadRequestError,
     CommitFailedException,
     CommitStateUnknownException,
     NoSuchTableError,
@@ -24,10 +25,21 @@ from sqlalchemy.exc import DBAPIError
 from airflow_provider_cdc.core.config.iceberg_options import PREFIX, catalog_properties
 from airflow_provider_cdc.core.errors import CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import may_be_caught
+from spark_jobs.sinks.names import NameRule
 
 UNKNOWN = (CommitFailedException, CommitStateUnknownException, RESTError, DBAPIError, OSError)
 """Errors after which a commit may have gone through: an answer may be lost, and a repeat end with a conflict."""
 
+NAMES: Mapping[str, NameRule] = {
+    "sql": NameRule("exact"),
+    "rest": NameRule("exact"),
+    "glue": NameRule(
+        "safe", folds=True
+    ),  # https://docs.aws.amazon.com/athena/latest/ug/tables-databases-columns-names.html
+}
+"""How tables are named in each kind of catalog."""
+
+Refused = BadRequestError
 Existing = TableAlreadyExistsError
 Missing = NoSuchTableError
 

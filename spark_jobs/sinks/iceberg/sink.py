@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
+from airflow_provider_cdc.core.config.iceberg_options import PREFIX
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import CdcError
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.contract import Runner, WriterRule, WrittenRows
 from spark_jobs.sinks.iceberg.batch_commit import BatchCommit, Stage
-from spark_jobs.sinks.iceberg.catalogs import open_catalog, reaching
+from spark_jobs.sinks.iceberg.catalogs import NAMES, open_catalog, reaching
 from spark_jobs.sinks.iceberg.maintenance import maintain
 from spark_jobs.sinks.iceberg.preview_writer import PreviewWriter
 from spark_jobs.sinks.iceberg.row_removal import Writes
@@ -28,7 +29,8 @@ def open_sink(options: Mapping[str, str]) -> IcebergSink:
     """Return the sink (``contract.Sink``).
 
     :param options: ``iceberg.*``: properties of pyiceberg's catalog; ``namespace``: of all tables; ``writes``:
-        ``merge-on-read`` or ``copy-on-write``; and options of the object store in delta-rs' names.
+        ``merge-on-read`` or ``copy-on-write``; ``names``: ``exact`` or ``safe``; and options of the
+        object store in delta-rs' names.
     """
     return IcebergSink(dict(options))
 
@@ -41,6 +43,7 @@ class IcebergSink:
 
     def __init__(self, options: dict[str, str]) -> None:
         self._options = options
+        self.names = NAMES[options.get(f"{PREFIX}type", "sql")].stated(options.get("names"))
         self._at_once = options.get("commit") == "batch"
         self._writes = cast(Writes, options.get("writes", "merge-on-read"))
 

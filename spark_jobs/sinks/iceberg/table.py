@@ -24,7 +24,7 @@ from airflow_provider_cdc.core.config.iceberg_options import identifier_of
 from airflow_provider_cdc.core.errors import REBUILD, SinkError
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Commit, Owner
-from spark_jobs.sinks.iceberg.catalogs import Missing, open_catalog, reaching
+from spark_jobs.sinks.iceberg.catalogs import Missing, Refused, open_catalog, reaching
 from spark_jobs.sinks.iceberg.columns import Fields, stored_fields
 from spark_jobs.sinks.iceberg.live_files import LiveFile, LiveFiles, bounds_of
 from spark_jobs.sinks.key_bounds import KeyBounds
@@ -72,6 +72,8 @@ class IcebergTable:
                 table = self.catalog.load_table(self.identifier)
             except Missing:
                 return None
+            except Refused as error:
+                raise self._name_refused() from error
         if table.metadata.format_version != 2 or not table.spec().is_unpartitioned():
             what = "partitions" if not table.spec().is_unpartitioned() else f"format version {table.format_version}"
             raise SinkError(
@@ -81,6 +83,14 @@ class IcebergTable:
                 hint="it was made or changed by another writer: move it away",
             )
         return table
+
+    def _name_refused(self) -> SinkError:
+        return SinkError(
+            "target.name_refused",
+            "the catalog refuses to look for a table of this name",
+            where=self.where,
+            hint="set sink.names to safe: only tables that are not there yet get other names",
+        )
 
     def _snapshot_at(self, version: int | None) -> Snapshot | None:
         newest = self.table.current_snapshot()

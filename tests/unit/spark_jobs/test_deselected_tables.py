@@ -13,6 +13,7 @@ from spark_jobs.driver.table_planning import ApplyPlanner
 from spark_jobs.driver.table_states import still_parked
 from spark_jobs.lake.manifest import Manifest
 from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.delta.sink import open_sink
 from tests.unit.spark_jobs.batches import Batch, applied, history_of, job_of, parked, rows, statement
 
 T = statement(100, "CREATE TABLE t (id INT PRIMARY KEY)")
@@ -27,7 +28,7 @@ def after(state: TableState, read: Sequence[SchemaChange], tables: Mapping[str, 
     """
     job = job_of(seq=2, known=[T], states=[state], tables=tables, fingerprint="other")
     history = history_of([Batch([rows("t", 110, 190)], [state])])
-    plan = ApplyPlanner(Planning(job, Manifest(seq=2), read, [], history, {}, Storage("none"))).plan()
+    plan = ApplyPlanner(Planning(job, Manifest(seq=2), read, [], history, {}, Storage("none"), open_sink({}))).plan()
     assert plan.tasks == []
     return [*plan.settled, *still_parked(job, plan.settled)]
 

@@ -18,6 +18,7 @@ from spark_jobs.driver.planning import Planning
 from spark_jobs.driver.table_planning import ApplyPlanner
 from spark_jobs.lake.manifest import Manifest, RowGroup, Unreadable
 from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.delta.sink import open_sink
 from spark_jobs.tasks.table_task import ApplyTask
 from tests.unit.spark_jobs.batches import (
     Batch,
@@ -66,7 +67,7 @@ def planned(
 
         history = replace(history, manifest=manifest)
     manifest_2 = Manifest(list(groups), list(undecoded), seq=2)
-    return ApplyPlanner(Planning(job, manifest_2, read, [], history, {}, Storage("none"))).plan()
+    return ApplyPlanner(Planning(job, manifest_2, read, [], history, {}, Storage("none"), open_sink({}))).plan()
 
 
 def all_applied(known: Sequence[SchemaChange]) -> list[TableState]:
