@@ -30,4 +30,5 @@ def maintain(job: JobDocument, maintenance: Maintenance, secrets: Secrets, run: 
 
 
 def _task(job: JobDocument, maintenance: Maintenance, secrets: Secrets, state: TableState) -> TableMaintenance:
-    return maintain_table(open_sink(job, secrets), state, maintenance, job.sink_root, job.pipeline)
+    layout = job.tables.layout(f"{state.database}.{state.table}")
+    return maintain_table(open_sink(job, secrets), state, maintenance, job.sink_root, job.pipeline, layout)

@@ -22,6 +22,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.apply.merge_plan import LaterRows
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
+from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import JobDocument, Maintenance, TableMaintenance
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Choice, Commit, Owner
@@ -391,13 +392,21 @@ class Sink(Protocol[Table]):
         """
         ...
 
-    def maintain(self, target: Table, report: TableMaintenance, maintenance: Maintenance, first: str | None) -> None:
+    def maintain(
+        self,
+        target: Table,
+        report: TableMaintenance,
+        maintenance: Maintenance,
+        first: str | None,
+        layout: TableLayout | None = None,
+    ) -> None:
         """Put small files together, and remove files of older versions and what grows with each commit.
 
         Doing it again does nothing. A batch may commit at the same time: its commit comes first then.
 
         :param report: takes what was done.
         :param first: column in whose order neighbouring files are found.
+        :param layout: how the files are to lie, None as they do.
         :raises UnavailableError: ``sink.commit_conflict``: to be done again; or the store failed.
         """
         ...

@@ -79,7 +79,8 @@ class TableApply:
         self._target = TargetTable(job, task, self._sink, self._storage)
         self._app = self._target.app
         self._base = BaseRows(job, task, self._sink, self._app, self._storage)
-        self._policy = job.tables.policy(f"{task.database}.{task.table}", job.policy)
+        name = f"{task.database}.{task.table}"
+        self._policy, self._layout = job.tables.policy(name, job.policy), job.tables.layout(name)
         self._types = TypeOptions.of(self._policy)
         self._timeline = TableTimeline.from_document(task.timeline) if resolved is None else resolved.timeline
         self._format = open_format(job.format, job.format_options)
@@ -88,8 +89,7 @@ class TableApply:
         self._states: dict[int | None, TableState] = {}  # by the batch that left pending deletes
         self._committing = False
         self.refused: list[dict[str, Any]] = []
-        columns = [column.name for column in self._timeline.versions[-1].schema.columns]
-        rule = writer_rule(job, f"{task.database}.{task.table}", columns, self._sink)
+        rule = writer_rule(job, name, self._columns.columns.names, self._sink)
         self._preview = self._sink.preview(rule)
         staged = staged_folder(job.pipeline, job.seq, task.table_id)
         self._comparing: ComparingWriter | None = None
@@ -369,7 +369,7 @@ class TableApply:
         return self._writer.evolves(target, self._columns_of(old), self._columns, merges=merges)
 
     def _columns_of(self, schema: TableSchema) -> TargetSchema:
-        return target_schema(schema, self._types)
+        return target_schema(schema, self._types, self._layout)
 
     @property
     def _columns(self) -> TargetSchema:

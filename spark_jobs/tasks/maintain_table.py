@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance, TableState
 from airflow_provider_cdc.core.errors import Transient, UnavailableError
 from airflow_provider_cdc.core.faults import may_be_caught
@@ -17,7 +18,12 @@ _TRIES = 3
 
 
 def maintain_table(
-    sink: Sink[Stored], state: TableState, maintenance: Maintenance, root: str, pipeline: str
+    sink: Sink[Stored],
+    state: TableState,
+    maintenance: Maintenance,
+    root: str,
+    pipeline: str,
+    layout: TableLayout | None = None,
 ) -> TableMaintenance:
     """Do to a table what is due; doing it again does nothing.
 
@@ -25,6 +31,7 @@ def maintain_table(
     reported.
 
     :param root: of the sink.
+    :param layout: how the table's files are to lie, None as they do.
     """
     report, location = TableMaintenance(state.database, state.table), located(root, state.location)
     owner = Owner(f"cdc/{pipeline}/", {state.table_id})
@@ -34,7 +41,7 @@ def maintain_table(
             try:
                 target = sink.open(location)
                 demand_ours(target, owner)
-                sink.maintain(target, report, maintenance, first)
+                sink.maintain(target, report, maintenance, first, layout)
                 break
             except UnavailableError as error:
                 if error.code != "sink.commit_conflict" or not left:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from airflow_provider_cdc.core.apply.row_sets import having_keys, multiset_difference, without_keys
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
+from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError
 from airflow_provider_cdc.sinks.contract import UnreadableTableError
@@ -230,7 +231,12 @@ class FolderSink:
         return None
 
     def maintain(
-        self, target: FolderTable, report: TableMaintenance, maintenance: Maintenance, first: str | None
+        self,
+        target: FolderTable,
+        report: TableMaintenance,
+        maintenance: Maintenance,
+        first: str | None,
+        layout: TableLayout | None = None,
     ) -> None:
         report.version = target.version
 

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 
@@ -18,11 +19,13 @@ class TargetSchema:
     :param ids: of the columns, in their order.
     :param columns: their names and types.
     :param key: ids of the key's columns; empty for a table without key.
+    :param layout: how its files lie.
     """
 
     ids: tuple[int, ...]
     columns: pa.Schema
     key: tuple[int, ...] = ()
+    layout: TableLayout = field(default_factory=TableLayout)
 
     def has_same_columns(self, other: TargetSchema) -> bool:
         """Return whether two have the same columns, under the same names and types."""
@@ -44,10 +47,10 @@ class TargetSchema:
         return dict(zip(self.ids, self.columns.types, strict=True))
 
 
-def target_schema(schema: TableSchema, options: TypeOptions) -> TargetSchema:
+def target_schema(schema: TableSchema, options: TypeOptions, layout: TableLayout | None = None) -> TargetSchema:
     """Return the columns of the stored table that equals a table of the source.
 
     Every column but the key's may be NULL, as a source may relax NOT NULL any time.
     """
     columns = pa.schema([pa.field(column.name, arrow_type(column.type, options)) for column in schema.columns])
-    return TargetSchema(tuple(column.id for column in schema.columns), columns, schema.key)
+    return TargetSchema(tuple(column.id for column in schema.columns), columns, schema.key, layout or TableLayout())

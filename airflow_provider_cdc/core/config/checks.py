@@ -67,6 +67,11 @@ def kind_of(value: object) -> str:
     return next((word for kind, word in words if isinstance(value, kind)), type(value).__name__)
 
 
+def as_text(value: object) -> str:
+    """Return an option as text; YAML gives numbers and true/false."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 @dataclass
 class Checks:
     """Problems of one section.
@@ -154,6 +159,8 @@ class Checks:
             path = f"{name}.{key}"
             if not isinstance(key, str):
                 self.problem(path, f"expected text as key, got {kind_of(key)}")
+            elif not key.strip():
+                self.problem(path, "the name is empty")
             elif not isinstance(item, (str, int, float, bool)):
                 self.problem(path, f"expected text, a number or true/false, got {kind_of(item)}")
             elif names_secret(key, item):

@@ -22,7 +22,7 @@ class OptionKind(StrEnum):
     ``records``: records are read otherwise from now on; what was read before stays as it was read.
     ``names``: statements and records mean other tables.
     ``course``: which changes are carried out, and which wait, from now on.
-    ``work``: how fast or where the work is done.
+    ``work``: how fast or where the work is done, and how files lie.
     """
 
     LAYOUT = "layout"
@@ -79,7 +79,11 @@ POLICIES: Mapping[str, OptionKind] = {
 }
 """Kinds by key of ``policy``; those of ``tables.<database.table>`` that have such a name are the same."""
 
-TABLE_RULES: Mapping[str, OptionKind] = {"create": OptionKind.LAYOUT, "exclude_columns": OptionKind.LAYOUT}
+TABLE_RULES: Mapping[str, OptionKind] = {
+    "create": OptionKind.LAYOUT,
+    "exclude_columns": OptionKind.LAYOUT,
+    "properties": OptionKind.WORK,
+}
 """Kinds of the other rules of a table."""
 
 FORMAT_OPTIONS: Mapping[str, OptionKind] = {

@@ -69,6 +69,7 @@ class CdcPipeline:
                 checks.problem(name, f"expected a {known}, got {kind_of(getattr(self, name))}")
         if not checks.problems:
             _check_format(checks, self.source, self.tables)
+            _check_layouts(checks, self.sink, self.tables)
         if isinstance(self.source, CanalSource) and getattr(self.policy, "reader", "") == "spark":
             checks.problem("policy.reader", "spark reads Kafka only; leave it out for a source of type canal-tcp")
         checks.raise_any()
@@ -162,6 +163,14 @@ def _check_format(checks: Checks, source: Source, tables: TableRules) -> None:
     if not checks.problems:
         raise KnownValuesError("format", source.format, format_names())
     checks.choice("source.format", source.format, format_names())
+
+
+def _check_layouts(checks: Checks, sink: Sink, tables: TableRules) -> None:
+    """Check what rules ask of tables that not every sink can do."""
+    for name, rule in tables.tables.items():
+        for key, value in rule.layout.properties.items():
+            if problem := sink.property_problem(key, value):
+                checks.problem(f"tables.{name}.properties.{key}", problem)
 
 
 def _check_own(checks: Checks, name: object, ledger: object) -> None:

@@ -11,6 +11,7 @@ from airflow_provider_cdc.core.config.checks import Checks
 from airflow_provider_cdc.core.config.lake import Lake, check_store
 from airflow_provider_cdc.core.config.register import Register
 from airflow_provider_cdc.core.config.sink_kinds import SINKS
+from airflow_provider_cdc.core.config.table_properties import delta_problem, iceberg_problem
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.lake.roots import canonical_root
 
@@ -60,6 +61,10 @@ class DeltaSink:
     def own_lake(self) -> Lake:
         """Return the lake of a pipeline that states none: with the tables, in the same store."""
         return Lake(self.root, self.storage_connection, dict(self.storage_options))
+
+    def property_problem(self, name: str, value: str) -> str | None:
+        """Return why the tables cannot have a property, None where they can."""
+        return delta_problem(name, value)
 
     def options(self) -> dict[str, str]:
         """Return the options of the tables' kind that no connection holds."""
@@ -145,6 +150,10 @@ class IcebergSink:
         if not self.warehouse:
             return Lake()
         return Lake(self.warehouse, self.storage_connection, dict(self.storage_options))
+
+    def property_problem(self, name: str, value: str) -> str | None:
+        """Return why the tables cannot have a property, None where they can."""
+        return iceberg_problem(name, value)
 
     def options(self) -> dict[str, str]:
         """Return the options of the tables' kind that no connection holds."""

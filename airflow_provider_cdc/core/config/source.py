@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from airflow_provider_cdc.core.config.checks import Checks
+from airflow_provider_cdc.core.config.checks import Checks, as_text
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 # It is the name of a folder too.
@@ -167,4 +167,4 @@ SOURCES: dict[str, type[KafkaSource] | type[CanalSource]] = {"kafka": KafkaSourc
 
 def _texts(options: dict[str, Any]) -> dict[str, str]:
     """Return options as formats read them; YAML gives numbers and true/false."""
-    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
+    return {key: as_text(value) for key, value in options.items()}

@@ -8,14 +8,15 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from airflow_provider_cdc.core.config.checks import Checks, kind_of
+from airflow_provider_cdc.core.config.checks import Checks, as_text, kind_of
 from airflow_provider_cdc.core.config.policy import CHOICES, RunPolicy
+from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.config.table_patterns import ambiguous, by_precedence, is_pattern, most_specific
 from airflow_provider_cdc.core.config.verify import check_verify
 
 PATTERNS = ("include", "exclude")
 _YAML_WORDS: dict[str, tuple[Any, str]] = {"zero_dates": (None, "null"), "verify": (False, "off")}  # unquoted words
-_OF_STRUCTURE = ("create", "exclude_columns")  # keys of a rule that override nothing of the policy
+_OF_TABLE = ("create", "exclude_columns", "properties")  # keys of a rule that override nothing of the policy
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,12 @@ class TableRule:
     :param create: CREATE TABLE statement, for logs that begin after the table was created, or that carry no types.
     :param quarantine_limit: limit for the table's own records and rows.
     :param exclude_columns: shell patterns of columns that the tool leaves out of its rows, in any case.
+    :param properties: that the stored table states, by their names in its format.
     """
 
     create: str | None = None
     exclude_columns: str | list[str] | None = None
+    properties: dict[str, str] | None = None
     writer: str | None = None
     quarantine_limit: int | None = None
     on_add_column: str | None = None
@@ -53,6 +56,8 @@ class TableRule:
         checks.text("create", self.create, optional=True)
         if self.exclude_columns is not None:
             checks.texts("exclude_columns", self.column_patterns, least=1)
+        if self.properties is not None:
+            checks.options("properties", self.properties, home="a connection, never in a table")
         checks.integer("quarantine_limit", self.quarantine_limit, optional=True)
         if self.tinyint1_as_boolean is not None:
             checks.flag("tinyint1_as_boolean", self.tinyint1_as_boolean)
@@ -68,6 +73,11 @@ class TableRule:
         """The patterns of ``exclude_columns``; none where it is not set."""
         stated = self.exclude_columns
         return [stated] if isinstance(stated, str) else [] if stated is None else stated
+
+    @property
+    def layout(self) -> TableLayout:
+        """Return how the files of the table lie, and its properties."""
+        return TableLayout({name: as_text(value) for name, value in (self.properties or {}).items()})
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data: only what is set."""
@@ -158,12 +168,17 @@ class TableRules:
             return None if pattern is None else self.tables[pattern]
         return rule
 
+    def layout(self, table: object) -> TableLayout:
+        """Return how the files of one table lie."""
+        rule = self._rule_of(str(table))
+        return TableLayout() if rule is None else rule.layout
+
     def policy(self, table: object, policy: RunPolicy) -> RunPolicy:
         """Return the pipeline's policy with the overrides of one table."""
         rule = self._rule_of(str(table))
         if rule is None:  # of most tables, and asked several times for each
             return policy
-        overrides = {name: value for name, value in rule.document().items() if name not in _OF_STRUCTURE}
+        overrides = {name: value for name, value in rule.document().items() if name not in _OF_TABLE}
         return replace(policy, **overrides)
 
     @property

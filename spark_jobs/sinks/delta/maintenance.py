@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from deltalake.transaction import AddAction
 
+from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta import by_delta_rs
@@ -22,12 +23,20 @@ _CHECKPOINT_AFTER = 10  # versions
 
 
 def maintain(
-    target: DeltaLocation, storage: Storage, report: TableMaintenance, maintenance: Maintenance, first: str | None
+    target: DeltaLocation,
+    storage: Storage,
+    report: TableMaintenance,
+    maintenance: Maintenance,
+    first: str | None,
+    layout: TableLayout | None = None,
 ) -> None:
     """Do what is due; doing it again does nothing (``Sink.maintain``).
 
     :param storage: the table's folder.
     """
+    if layout is not None:
+        TableCommits(target).set_properties(layout)
+        target.newest_version()
     gone, written = compact(target, maintenance.target_file_bytes, first)
     report.compacted += gone
     report.written += written

@@ -30,13 +30,18 @@ _LEGACY = ("appendOnly", "invariants")  # features of writer version 2, which ve
 
 
 def first_commit(
-    schema: pa.Schema, added: Sequence[AddAction], custom: dict[str, str], app: str, seq: int
+    schema: pa.Schema,
+    added: Sequence[AddAction],
+    custom: dict[str, str],
+    transaction: tuple[str, int],
+    configuration: Mapping[str, str | None],
 ) -> tuple[str, bytes]:
     """Return name and content of the file that makes a table.
 
     :param added: the table's files, none for an empty table.
     :param custom: metadata of the commit.
-    :param app: application id of the transaction, whose version is ``seq``.
+    :param transaction: application and batch.
+    :param configuration: the table's properties.
     """
     operation = {"operation": "CREATE TABLE", "operationParameters": {"mode": "ErrorIfExists"}}
     metadata = {"id": str(uuid.uuid4()), "name": None, "description": None, "createdTime": _now()}
@@ -45,10 +50,10 @@ def first_commit(
         protocol = _protocol([], [], [_LOCAL_TIMES])
     actions = [
         {"protocol": protocol},
-        {"metaData": _metadata({**metadata, "configuration": {}}, schema)},
+        {"metaData": _metadata({**metadata, "configuration": configuration}, schema)},
         *map(_add, added),
     ]
-    return _document(0, operation, custom, actions, (app, seq))
+    return _document(0, operation, custom, actions, transaction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +87,14 @@ def later_commit(
     files: LaterFiles,
     custom: dict[str, str],
     transaction: tuple[str, int] | None,
+    configuration: Mapping[str, str | None] | None = None,
 ) -> tuple[str, bytes]:
     """Return name and content of the file behind a table's newest one that gives it other columns, or deletes rows.
 
     :param table: writer version 2, or 7 with features whose files need nothing more.
     :param schema: the table's columns then, None where they stay.
     :param transaction: application and batch; None for maintenance.
+    :param configuration: the table's properties then, None where they stay.
     """
     known, protocol = table.metadata(), table.protocol()
     metadata = {
@@ -95,9 +102,11 @@ def later_commit(
         "name": known.name,
         "description": known.description,
         "createdTime": known.created_time,
-        "configuration": known.configuration,
+        "configuration": known.configuration if configuration is None else configuration,
     }
-    actions: list[dict[str, Any]] = [] if schema is None else [{"metaData": _metadata(metadata, schema)}]
+    actions: list[dict[str, Any]] = []
+    if schema is not None or configuration is not None:
+        actions.append({"metaData": _metadata(metadata, table.schema() if schema is None else schema)})
     needed = [_LOCAL_TIMES] if schema is not None and has_local_times(schema) else []
     needed += [FEATURE] if files.vectors else []
     features = list(protocol.writer_features or ())
@@ -108,7 +117,7 @@ def later_commit(
     mode = "Append" if not files.removed and not files.vectors else "Overwrite"
     operation = {"operation": "WRITE", "operationParameters": {"mode": mode}}
     if transaction is None:
-        operation = {"operation": "OPTIMIZE", "operationParameters": {}}
+        operation = {"operation": "OPTIMIZE" if custom else "SET TBLPROPERTIES", "operationParameters": {}}
     return _document(table.version() + 1, operation, custom, actions, transaction)
 
 
@@ -143,8 +152,8 @@ def _now() -> int:
     return int(time.time() * 1000)
 
 
-def _metadata(known: dict[str, Any], schema: pa.Schema) -> dict[str, Any]:
-    columns = Schema.from_arrow(schema).to_json()
+def _metadata(known: dict[str, Any], schema: pa.Schema | Schema) -> dict[str, Any]:
+    columns = (schema if isinstance(schema, Schema) else Schema.from_arrow(schema)).to_json()
     return {**known, "format": {"provider": "parquet", "options": {}}, "schemaString": columns, "partitionColumns": []}
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from airflow_provider_cdc.core.config.sink import store_options
+from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import JobDocument, Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import CdcError
 from spark_jobs.lake.storage import Storage
@@ -99,7 +100,12 @@ class DeltaSink:
                 folder.delete_file(file.path)
 
     def maintain(
-        self, target: DeltaLocation, report: TableMaintenance, maintenance: Maintenance, first: str | None
+        self,
+        target: DeltaLocation,
+        report: TableMaintenance,
+        maintenance: Maintenance,
+        first: str | None,
+        layout: TableLayout | None = None,
     ) -> None:
         """Do to a table what is due."""
-        maintain(target, Storage(target.location, self._options), report, maintenance, first)
+        maintain(target, Storage(target.location, self._options), report, maintenance, first, layout)

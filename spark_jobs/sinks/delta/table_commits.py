@@ -12,6 +12,7 @@ from deltalake import CommitProperties, Schema, TableFeatures
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from airflow_provider_cdc.core.arrays import IntArray
+from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError
 from airflow_provider_cdc.core.json_documents import json_bytes
 from spark_jobs.sinks.commits import Commit
@@ -28,13 +29,17 @@ from spark_jobs.sinks.delta.own_commits import (
 from spark_jobs.sinks.delta.sink_errors import conflict, refused
 from spark_jobs.sinks.delta.stored_files import all_files
 from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.sinks.table_properties import property_change
 
 
 class TableCommits:
-    """Makes commits to one table."""
+    """Makes commits to one table.
 
-    def __init__(self, target: DeltaLocation) -> None:
-        self._target = target
+    :param layout: gives the table its properties with the next commit; None where it keeps them.
+    """
+
+    def __init__(self, target: DeltaLocation, layout: TableLayout | None = None) -> None:
+        self._target, self._layout = target, layout
 
     def commit_files(
         self,
@@ -70,8 +75,18 @@ class TableCommits:
             target.guarded(lambda: self._commit_vectors(columns, added, removed, mode, commit, deleted or {}))
         elif changes and (mode != "overwrite" or (has_local_times(schema) and not self._has_local_times)):
             target.guarded(lambda: self._change(schema, added, removed, mode, commit))
+        elif self._configuration is not None:
+            columns = schema if mode == "overwrite" else None
+            target.guarded(lambda: self._change(columns, added, removed, mode, commit))
         else:
             target.guarded(lambda: self._commit(schema, added, removed, mode, commit))
+
+    @property
+    def _configuration(self) -> dict[str, str | None] | None:
+        """The table's properties after the commit, None where they stay, or where no commit can have them."""
+        stored = self._target.properties
+        change = None if self._layout is None else property_change(stored, self._layout.properties)
+        return change.applied_to(stored) if change and self._target.creates_itself else None
 
     @property
     def _has_local_times(self) -> bool:
@@ -104,14 +119,17 @@ class TableCommits:
         marks = {"cdc": json_bytes(COMPACTION).decode()} if commit is None else custom_metadata(commit)
         transaction = None if commit is None else (commit.app, commit.seq)
         files = LaterFiles(added, removed, vectors, before)
-        self._create_commit(*later_commit(target.table, schema, files, marks, transaction))
+        self._create_commit(*later_commit(target.table, schema, files, marks, transaction, self._configuration))
 
     def _change(
-        self, schema: pa.Schema, added: list[AddAction], removed: list[RemoveAction], mode: str, commit: Commit
+        self, schema: pa.Schema | None, added: list[AddAction], removed: list[RemoveAction], mode: str, commit: Commit
     ) -> None:
-        """Commit what gives the table other columns or features, in one commit where the store allows it."""
+        """Commit what gives the table other columns, features or properties, in one commit where the store allows it.
+
+        :param schema: None where the columns stay.
+        """
         target = self._target
-        if not target.creates_itself:
+        if schema is not None and not target.creates_itself:
             if has_local_times(schema) and not self._has_local_times:
                 target.table.alter.add_feature(
                     TableFeatures.TimestampWithoutTimezone,
@@ -122,13 +140,14 @@ class TableCommits:
             return
         if mode == "overwrite":
             removed = [file.removal() for file in all_files(target.live, None)]
-        mine = (custom_metadata(commit), (commit.app, commit.seq))
+        mine = (custom_metadata(commit), (commit.app, commit.seq), self._configuration)
         self._create_commit(*later_commit(target.table, schema, LaterFiles(added, removed), *mine))
 
     def _create(self, schema: pa.Schema, added: list[AddAction], commit: Commit) -> None:
         target = self._target
         if target.creates_itself:
-            self._create_commit(*first_commit(schema, added, custom_metadata(commit), commit.app, commit.seq))
+            mine = (custom_metadata(commit), (commit.app, commit.seq), self._configuration or {})
+            self._create_commit(*first_commit(schema, added, *mine))
             return
         create_table_with_add_actions(
             target.location,
@@ -156,6 +175,20 @@ class TableCommits:
         with suppress(UnavailableError, SinkError), target.writing():
             target.newest_version()
             target.table.create_checkpoint()
+
+    def set_properties(self, layout: TableLayout) -> None:
+        """Give the table the properties that its rule states; where delta-rs has to commit, none goes (1.6.6)."""
+        target = self._target
+        change = property_change(target.properties, layout.properties)
+        if not change:
+            return
+        if target.takes_files and target.creates_itself:
+            configuration = change.applied_to(target.properties)
+            content = later_commit(target.table, None, LaterFiles([], []), {}, None, configuration)
+            target.guarded(lambda: self._create_commit(*content))
+        elif change.updates:
+            alter = target.table.alter
+            target.guarded(lambda: alter.set_table_properties(dict(change.updates), raise_if_not_exists=False))
 
     def replace_files(self, added: list[AddAction], removed: list[RemoveAction]) -> None:
         """Commit files with the rows of others, in whose place they come; what others committed meanwhile may stay."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +28,7 @@ from pyiceberg.table.update import (
     AssertCurrentSchemaId,
     AssertRefSnapshotId,
     AssertTableUUID,
+    RemovePropertiesUpdate,
     RemoveSnapshotsUpdate,
     SetCurrentSchemaUpdate,
     SetPropertiesUpdate,
@@ -37,6 +38,7 @@ from pyiceberg.table.update import (
 )
 
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
+from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.errors import UnavailableError
 from airflow_provider_cdc.core.json_documents import json_bytes
 from spark_jobs.sinks.commits import Commit
@@ -45,6 +47,7 @@ from spark_jobs.sinks.iceberg.columns import COLUMNS, Fields, first_fields, next
 from spark_jobs.sinks.iceberg.live_files import LiveFiles
 from spark_jobs.sinks.iceberg.snapshots import FileChange, SnapshotWriter
 from spark_jobs.sinks.iceberg.table import APPLIED, COMMIT, FACTS, SAYS, UNCHANGED, IcebergTable, unchanged_since
+from spark_jobs.sinks.table_properties import PropertyChange, property_change
 
 _NEW_TABLE = {
     "format-version": "2",
@@ -95,6 +98,7 @@ class TableCommit:
 
     def __init__(self, target: IcebergTable, columns: TargetSchema | None, commit: Commit | None) -> None:
         self._target, self._commit = target, commit
+        layout = None if columns is None else columns.layout
         self._created: tuple[TableUpdate, ...] = ()
         with reaching(target.where):
             if target.exists:
@@ -104,6 +108,8 @@ class TableCommit:
                 assert columns is not None, "a table is made with columns"
                 self.fields = first_fields(columns)
                 self._metadata, self.io = self._staged()
+            stored = self._metadata.properties
+        self._changed = PropertyChange() if layout is None else property_change(stored, layout.properties, _NEW_TABLE)
         self.folder = self._metadata.location.rstrip("/")
 
     def _staged(self) -> tuple[TableMetadata, FileIO]:
@@ -136,7 +142,7 @@ class TableCommit:
         """
         mark = uuid.uuid4().hex
         properties = {name: value for name, value in self._properties(mark).items() if not name.startswith(APPLIED)}
-        updates = (*self._created, SetPropertiesUpdate(updates=properties))
+        updates = (*self._created, *_property_updates(self._changed, properties))
         settle(self._target, Prepared(self._target.identifier, (AssertCreate(),), updates, mark, 0))
 
     def prepare(self, change: FileChange, operation: Operation) -> Prepared:
@@ -152,7 +158,7 @@ class TableCommit:
         updates = (
             *self._created,
             *evolved,
-            SetPropertiesUpdate(updates=self._properties(mark)),
+            *_property_updates(self._changed, self._properties(mark)),
             AddSnapshotUpdate(snapshot=snapshot),
             SetSnapshotRefUpdate(
                 snapshot_id=snapshot.snapshot_id,
@@ -216,6 +222,27 @@ def fields_after(target: IcebergTable, columns: TargetSchema | None) -> Fields:
     if not target.exists:
         return first_fields(columns)
     return next_fields(columns, target.fields, target.table.metadata)
+
+
+def _property_updates(change: PropertyChange, own: Mapping[str, str]) -> Iterator[TableUpdate]:
+    """Yield the updates that change properties.
+
+    :param own: further ones to set.
+    """
+    yield SetPropertiesUpdate(updates={**change.updates, **own})
+    if change.removals:
+        yield RemovePropertiesUpdate(removals=list(change.removals))
+
+
+def set_properties(target: IcebergTable, layout: TableLayout) -> bool:
+    """Give a table the properties that its rule states; return whether it lacked some, or had others."""
+    change = property_change(target.properties, layout.properties, _NEW_TABLE)
+    if change:
+        mark = uuid.uuid4().hex
+        updates = tuple(_property_updates(change, {COMMIT: mark}))
+        requirements = (AssertTableUUID(uuid=target.table.metadata.table_uuid),)
+        settle(target, Prepared(target.identifier, requirements, updates, mark, 0))
+    return bool(change)
 
 
 def expire(target: IcebergTable, snapshot_ids: list[int]) -> None:

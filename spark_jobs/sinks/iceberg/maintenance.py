@@ -10,9 +10,10 @@ from typing import Any
 from pyarrow import fs
 from pyiceberg.table.snapshots import Operation
 
+from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from spark_jobs.sinks.iceberg.catalogs import reaching
-from spark_jobs.sinks.iceberg.committing import TableCommit, expire
+from spark_jobs.sinks.iceberg.committing import TableCommit, expire, set_properties
 from spark_jobs.sinks.iceberg.live_files import LiveFile, LiveFiles, bounds_of, only_path
 from spark_jobs.sinks.iceberg.new_files import NewFiles
 from spark_jobs.sinks.iceberg.snapshots import FileChange
@@ -23,8 +24,16 @@ _HOUR = 3_600_000  # milliseconds
 _ORPHAN_DAYS = 3  # a writer may be at work on younger files
 
 
-def maintain(target: IcebergTable, report: TableMaintenance, maintenance: Maintenance, first: str | None) -> None:
+def maintain(
+    target: IcebergTable,
+    report: TableMaintenance,
+    maintenance: Maintenance,
+    first: str | None,
+    layout: TableLayout | None = None,
+) -> None:
     """Do what is due; doing it again does nothing (``Sink.maintain``)."""
+    if layout is not None and set_properties(target, layout):
+        target = target.newest()
     gone, written = compact(target, maintenance.target_file_bytes, first)
     report.compacted += gone
     report.written += written

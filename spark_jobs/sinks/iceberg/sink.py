@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from airflow_provider_cdc.core.config.iceberg_options import PREFIX
+from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import CdcError
 from spark_jobs.lake.storage import Storage
@@ -78,7 +79,12 @@ class IcebergSink:
                 io.delete(file.file_path)
 
     def maintain(
-        self, target: IcebergTable, report: TableMaintenance, maintenance: Maintenance, first: str | None
+        self,
+        target: IcebergTable,
+        report: TableMaintenance,
+        maintenance: Maintenance,
+        first: str | None,
+        layout: TableLayout | None = None,
     ) -> None:
         """Do to a table what is due."""
-        maintain(target, report, maintenance, first)
+        maintain(target, report, maintenance, first, layout)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules for the layout of tables: what each sink can do, and what is refused when the pipeline is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.errors import ConfigurationError
+
+SINKS = {"delta": {"root": "/lake"}, "iceberg": {"type": "iceberg", "warehouse": "/lake"}}
+
+
+def _pipeline(sink: str, rule: dict[str, Any], name: str = "shop.orders") -> CdcPipeline:
+    source = {"topics": "t", "format": "debezium-json"}
+    return CdcPipeline.from_dict({"name": "p", "source": source, "sink": SINKS[sink], "tables": {name: rule}})
+
+
+def _problem(sink: str, rule: dict[str, Any]) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        _pipeline(sink, rule)
+    (problem,) = caught.value.problems
+    return problem
+
+
+@pytest.mark.parametrize(
+    ("sink", "name", "value"),
+    [
+        ("delta", "delta.logRetentionDuration", "interval 60 days"),
+        ("delta", "delta.deletedFileRetentionDuration", "Interval 1 week"),
+        ("delta", "delta.dataSkippingNumIndexedCols", 5),
+        ("delta", "team", "sales"),
+        ("iceberg", "write.target-file-size-bytes", 1 << 29),
+        ("iceberg", "history.expire.max-snapshot-age-ms", 5),
+        ("iceberg", "commit.retry.num-retries", 9),
+        ("iceberg", "write.spark.fanout.enabled", True),
+        ("iceberg", "comment", "orders"),
+    ],
+)
+def test_properties_that_hold_however_a_table_is_written(sink: str, name: str, value: Any) -> None:
+    pipeline = _pipeline(sink, {"properties": {name: value}}, "shop.*")
+    stated = {name: str(value).lower() if isinstance(value, bool) else str(value)}
+    assert dict(pipeline.tables.layout("shop.orders").properties) == stated
+    assert not pipeline.tables.layout("other.orders").properties
+    assert CdcPipeline.from_dict(pipeline.to_dict()) == pipeline
+
+
+@pytest.mark.parametrize(
+    ("sink", "name", "value", "problem"),
+    [
+        *(
+            ("delta", name, "true", "is not a property that every writer")
+            for name in ("delta.appendOnly", "delta.columnMapping.mode", "delta.enableChangeDataFeed")
+        ),
+        *(
+            ("delta", name, "true", "is not a property that every writer")
+            for name in ("delta.enableDeletionVectors", "delta.checkpointPolicy", "delta.minWriterVersion")
+        ),
+        ("delta", "DELTA.appendOnly", "true", "is not a property that every writer"),
+        ("delta", "delta.feature.appendOnly", "supported", "is not a property that every writer"),
+        ("delta", "delta.logRetentionDuration", "60 days", "expected an interval"),
+        ("delta", "delta.dataSkippingNumIndexedCols", "many", "expected a number"),
+        ("delta", "cdc.properties", "{}", "the pipeline's own"),
+        ("iceberg", "cdc.applied.x", "1", "is not a property that a pipeline may set"),
+        ("iceberg", "format-version", "3", "is not a property that a pipeline may set"),
+        ("iceberg", "schema.name-mapping.default", "[]", "is not a property that a pipeline may set"),
+        ("iceberg", "gc.enabled", "false", "is not a property that a pipeline may set"),
+        ("iceberg", "write.format.default", "orc", "would not be as it says"),
+        ("iceberg", "write.object-storage.enabled", "true", "would not be as it says"),
+    ],
+)
+def test_properties_that_would_not_hold_are_refused_by_name(sink: str, name: str, value: str, problem: str) -> None:
+    said = _problem(sink, {"properties": {name: value}})
+    assert said.startswith(f"tables.shop.orders.properties.{name}: ")
+    assert problem in said
+
+
+def test_properties_are_a_flat_mapping_without_secrets() -> None:
+    assert "expected a mapping, got text" in _problem("delta", {"properties": "a=b"})
+    assert "expected text, a number or true/false, got a list" in _problem("delta", {"properties": {"a": [1]}})
+    assert "looks like a secret" in _problem("delta", {"properties": {"password": "x"}})
+    assert "did you mean 'properties'?" in _problem("delta", {"property": {"a": "b"}})
+    assert "is empty" in _problem("delta", {"properties": {" ": "b"}})
