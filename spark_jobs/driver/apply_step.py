@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from airflow_provider_cdc.core.documents import Result, TableLine, TableState
+from airflow_provider_cdc.core.documents import JobDocument, Result, TableLine, TableState
 from airflow_provider_cdc.core.errors import Transient
+from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import ApplyStatus, ResultStatus, TableStatus
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from spark_jobs.driver.apply_plan import ApplyPlan
@@ -85,7 +86,7 @@ def _states(
 def _state_tables(batch: BatchContext, result: Result, plan: ApplyPlan, reports: Mapping[str, ApplyReport]) -> None:
     """State the outcome of each table, and whether one is parked."""
     job = batch.job
-    result.tables = [_line(task, reports[task.table_id]) for task in plan.tasks] + plan.not_rebuilt
+    result.tables = [_line(job, task, reports[task.table_id]) for task in plan.tasks] + plan.not_rebuilt
     result.contradictions = [
         {"table": f"{task.database}.{task.table}", **contradiction.document()}
         for task in plan.tasks
@@ -159,11 +160,15 @@ def _emptied(
         ]
 
 
-def _line(task: ApplyTask, report: ApplyReport) -> TableLine:
-    numbers = report.upserts, report.deletes
+def _line(job: JobDocument, task: ApplyTask, report: ApplyReport) -> TableLine:
+    numbers, reason = (report.upserts, report.deletes), report.reason
+    layout, state = job.tables.layout(f"{task.database}.{task.table}"), report.state
+    if layout.cluster_by and report.status == ApplyStatus.COMMITTED and state is not None and state.schema is not None:
+        names = [column.name for column in TableSchema.from_document(state.schema).columns]
+        reason = reason or layout.unclustered(names)
     name, touched = (task.database, task.table), (report.files, report.file_bytes)
     writer = ("", "") if report.choice is None else (report.choice.writer, report.choice.reason)
-    line = TableLine(*name, report.status, report.action, *numbers, report.reason, report.seconds, *touched, *writer)
+    line = TableLine(*name, report.status, report.action, *numbers, reason, report.seconds, *touched, *writer)
     line.contradictions, line.agreed = report.findings.counts, report.findings.agreed
     line.differences = report.differences
     return line

@@ -109,6 +109,11 @@ class Action:
         adds = self.rows.num_rows or self.later is not None or self.parts
         return bool(adds or (self.deletes is not None and self.deletes.num_rows))
 
+    @property
+    def order(self) -> list[str]:
+        """Return the columns in whose order rows are to be written, none for that in which they come."""
+        return [] if self.columns is None else self.columns.order
+
     def pieces(self) -> Iterator[pa.Table]:
         """Yield all rows, those that the table keeps first; to be called once."""
         yield from self.remaining or ()

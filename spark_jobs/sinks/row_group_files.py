@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
@@ -34,10 +35,14 @@ class RowGroupFiles(ABC, Generic[Added, Noted]):
     :param stored: columns as the files have them.
     :param compression: codec of parquet.
     :param file_bytes: size of a file in the store that ends it, None where it is measured by its rows in memory.
+    :param order: columns in whose order the rows of a row group are, none for that in which they come.
     """
 
-    def __init__(self, stored: pa.Schema, compression: str, file_bytes: int | None = None) -> None:
+    def __init__(
+        self, stored: pa.Schema, compression: str, file_bytes: int | None = None, order: Sequence[str] = ()
+    ) -> None:
         self._stored, self._compression, self._file_bytes = stored, compression, file_bytes
+        self._order = [(name, "ascending") for name in order]
         self._names: list[str] = []
         self._file: pq.ParquetWriter | None = None
         self._stream: pa.NativeFile | None = None
@@ -109,6 +114,8 @@ class RowGroupFiles(ABC, Generic[Added, Noted]):
         if not any(piece.num_rows for piece in held):
             return
         rows = held[0] if len(held) == 1 else pa.concat_tables(held)
+        if self._order:
+            rows = rows.sort_by(self._order)
         if self._file is None:
             name, self._stream = self._open(len(self._names))
             self._names.append(name)

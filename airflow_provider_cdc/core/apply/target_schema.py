@@ -42,6 +42,11 @@ class TargetSchema:
         names = dict(zip(self.ids, self.columns.names, strict=True))
         return [names[column_id] for column_id in self.key]
 
+    @property
+    def order(self) -> list[str]:
+        """Return the columns in whose order rows are to be written, none for that of the key."""
+        return row_order(self.columns, self.layout)
+
     def types(self) -> dict[int, pa.DataType]:
         """Return the type of each column by its id."""
         return dict(zip(self.ids, self.columns.types, strict=True))
@@ -54,3 +59,13 @@ def target_schema(schema: TableSchema, options: TypeOptions, layout: TableLayout
     """
     columns = pa.schema([pa.field(column.name, arrow_type(column.type, options)) for column in schema.columns])
     return TargetSchema(tuple(column.id for column in schema.columns), columns, schema.key, layout or TableLayout())
+
+
+def row_order(columns: pa.Schema, layout: TableLayout) -> list[str]:
+    """Return the columns in whose order rows are to be written, none for that of the key.
+
+    :param columns: of the table, which may lack what the rule names.
+    """
+    kinds = dict(zip(columns.names, columns.types, strict=True))
+    has_order = [name in kinds and not pa.types.is_nested(kinds[name]) for name in layout.cluster_by]
+    return list(layout.cluster_by) if all(has_order) else []

@@ -82,6 +82,7 @@ POLICIES: Mapping[str, OptionKind] = {
 TABLE_RULES: Mapping[str, OptionKind] = {
     "create": OptionKind.LAYOUT,
     "exclude_columns": OptionKind.LAYOUT,
+    "cluster_by": OptionKind.WORK,
     "properties": OptionKind.WORK,
 }
 """Kinds of the other rules of a table."""

@@ -16,7 +16,7 @@ from airflow_provider_cdc.core.config.verify import check_verify
 
 PATTERNS = ("include", "exclude")
 _YAML_WORDS: dict[str, tuple[Any, str]] = {"zero_dates": (None, "null"), "verify": (False, "off")}  # unquoted words
-_OF_TABLE = ("create", "exclude_columns", "properties")  # keys of a rule that override nothing of the policy
+_OF_TABLE = ("create", "exclude_columns", "cluster_by", "properties")  # keys that override nothing of the policy
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,13 @@ class TableRule:
     :param create: CREATE TABLE statement, for logs that begin after the table was created, or that carry no types.
     :param quarantine_limit: limit for the table's own records and rows.
     :param exclude_columns: shell patterns of columns that the tool leaves out of its rows, in any case.
+    :param cluster_by: ``key``, or columns in whose order rows are written.
     :param properties: that the stored table states, by their names in its format.
     """
 
     create: str | None = None
     exclude_columns: str | list[str] | None = None
+    cluster_by: str | list[str] | None = None
     properties: dict[str, str] | None = None
     writer: str | None = None
     quarantine_limit: int | None = None
@@ -56,6 +58,11 @@ class TableRule:
         checks.text("create", self.create, optional=True)
         if self.exclude_columns is not None:
             checks.texts("exclude_columns", self.column_patterns, least=1)
+        if self.cluster_by is not None and self.cluster_by != "key":
+            if isinstance(self.cluster_by, str):
+                checks.problem("cluster_by", f"expected key or a list of columns, as [{self.cluster_by}]")
+            else:
+                checks.texts("cluster_by", self.cluster_by, least=1)
         if self.properties is not None:
             checks.options("properties", self.properties, home="a connection, never in a table")
         checks.integer("quarantine_limit", self.quarantine_limit, optional=True)
@@ -77,7 +84,9 @@ class TableRule:
     @property
     def layout(self) -> TableLayout:
         """Return how the files of the table lie, and its properties."""
-        return TableLayout({name: as_text(value) for name, value in (self.properties or {}).items()})
+        properties = {name: as_text(value) for name, value in (self.properties or {}).items()}
+        cluster = () if isinstance(self.cluster_by, str) else tuple(self.cluster_by or ())
+        return TableLayout(properties, cluster)
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data: only what is set."""

@@ -67,7 +67,7 @@ def _written(target: DeltaLocation, action: Action) -> Action:
     """Write the rows of an action that are typed while they are written; return it with the files."""
     if action.later is None:
         return action
-    files = TableFiles(target, action.rows.schema)
+    files = TableFiles(target, action.rows.schema, action.order)
     try:
         for piece in action.pieces():
             files.add(piece)

@@ -25,14 +25,20 @@ class DataFiles(RowGroupFiles[AddAction, FileStatistics]):
     :param storage: folder of the table.
     :param bounded: names of the columns of which readers may expect bounds.
     :param file_bytes: size of a file in the store that ends it, None where it is measured by its rows in memory.
+    :param order: columns in whose order rows are written.
     :ivar schema: of the rows.
     """
 
     def __init__(
-        self, storage: Storage, schema: pa.Schema, bounded: Sequence[str], file_bytes: int | None = None
+        self,
+        storage: Storage,
+        schema: pa.Schema,
+        bounded: Sequence[str],
+        file_bytes: int | None = None,
+        order: Sequence[str] = (),
     ) -> None:
         self._storage, self.schema, self._bounded = storage, schema, bounded
-        super().__init__(schema, "snappy", file_bytes)
+        super().__init__(schema, "snappy", file_bytes, order)
 
     def _open(self, number: int) -> tuple[str, pa.NativeFile]:
         self._storage.make_folder("")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from deltalake.transaction import AddAction
 
+from airflow_provider_cdc.core.apply.target_schema import row_order
 from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from spark_jobs.lake.storage import Storage
@@ -34,10 +35,12 @@ def maintain(
 
     :param storage: the table's folder.
     """
+    order: list[str] = []
     if layout is not None:
         TableCommits(target).set_properties(layout)
         target.newest_version()
-    gone, written = compact(target, maintenance.target_file_bytes, first)
+        order = row_order(target.schema, layout)
+    gone, written = compact(target, maintenance.target_file_bytes, first, order)
     report.compacted += gone
     report.written += written
     target.newest_version()
@@ -81,21 +84,22 @@ def _write_checkpoint(target: DeltaLocation, storage: Storage, report: TableMain
         report.checkpoint = True
 
 
-def compact(target: DeltaLocation, file_bytes: int, first: str | None) -> tuple[int, int]:
+def compact(target: DeltaLocation, file_bytes: int, first: str | None, order: Sequence[str] = ()) -> tuple[int, int]:
     """Write small files again as fewer ones, in one commit; return how many went, and how many came.
 
     A row group is in memory at a time, however many files there are.
 
     :param file_bytes: size that a file should have.
     :param first: column in whose order neighbours are found.
+    :param order: columns in whose order rows are written, and neighbours found; none for that in which they are.
     :raises UnavailableError: ``sink.commit_conflict``, one of the files went meanwhile.
     """
     if not target.takes_files:
         return by_delta_rs.compact(target, file_bytes, small=_SMALL)
     added: list[AddAction] = []
     gone: list[StoredFile] = []
-    for group in _groups(all_files(target.live, first), file_bytes):
-        added += target.written_as_one(group, file_bytes)
+    for group in _groups(all_files(target.live, order[0] if order else first), file_bytes):
+        added += target.written_as_one(group, file_bytes, order)
         gone += group
     if gone:
         TableCommits(target).replace_files(added, [file.removal(changes_rows=False) for file in gone])

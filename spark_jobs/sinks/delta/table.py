@@ -47,6 +47,7 @@ from spark_jobs.sinks.delta.stored_files import (
     read_columns,
 )
 from spark_jobs.sinks.ownership import demand_ours
+from spark_jobs.sinks.sorted_rows import in_order
 
 _PLAIN = frozenset({"appendOnly", "invariants", "timestampNtz"})  # features of tables whose files need nothing more
 
@@ -262,13 +263,14 @@ class DeltaLocation:
         if self._table is not None:
             demand_types(self._table.schema(), schema, self.location)
 
-    def new_files(self, schema: pa.Schema, file_bytes: int | None = None) -> DataFiles:
+    def new_files(self, schema: pa.Schema, file_bytes: int | None = None, order: Sequence[str] = ()) -> DataFiles:
         """Return a writer of files for :meth:`TableCommits.commit_files`.
 
         :param file_bytes: size that ends a file, None for the usual one.
+        :param order: columns in whose order rows are written.
         """
         demand_names(schema.names, self.location)
-        return DataFiles(self.storage, schema, bounded_columns(schema.names, self.properties), file_bytes)
+        return DataFiles(self.storage, schema, bounded_columns(schema.names, self.properties), file_bytes, order)
 
     def columns_of(self, file: AddAction, schema: pa.Schema) -> pa.Table:
         """Return some columns of a file that no commit names yet."""
@@ -280,20 +282,29 @@ class DeltaLocation:
         """Return whether a commit can be written without delta-rs: the store lets one writer create a file."""
         return self.storage.creates_files
 
-    def written_as_one(self, stored: Sequence[StoredFile], file_bytes: int) -> list[AddAction]:
-        """Write the rows of files as one, or more where they are larger than a size."""
+    def written_as_one(
+        self, stored: Sequence[StoredFile], file_bytes: int, order: Sequence[str] = ()
+    ) -> list[AddAction]:
+        """Write the rows of files as one, or more where they are larger than a size.
+
+        :param order: columns in whose order rows are written, none for that in which they are.
+        """
         schema = self.schema
-        files = self.new_files(schema, file_bytes)
+        files = self.new_files(schema, file_bytes, order)
         try:
-            for each in stored:
-                with self._reading(), opened(self.storage, each) as file:
-                    for rows in chosen_rows(file, None, schema):
-                        files.add(rows)
+            with self._reading():
+                for rows in in_order(self._rows_of(stored, schema), schema, order):
+                    files.add(rows)
             with self.writing():
                 return files.close()
         except BaseException:
             files.discard()
             raise
+
+    def _rows_of(self, stored: Sequence[StoredFile], schema: pa.Schema) -> Iterator[pa.Table]:
+        for each in stored:
+            with opened(self.storage, each) as file:
+                yield from chosen_rows(file, None, schema)
 
     def merge_into(self, files: DataFiles, met: RowsMet | None = None, *, on_read: bool = False) -> KeyMerge:
         """Return a merge that writes to files for :meth:`TableCommits.commit_files`.

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 from deltalake.transaction import RemoveAction
 
@@ -52,7 +54,7 @@ class TaskWriter:
 
     def row_files(self, target: DeltaLocation, columns: TargetSchema) -> TableFiles | None:
         """Return what writes into the table's folder, None where delta-rs has to write."""
-        return TableFiles(target, columns.columns) if self.takes_parts(target, columns) else None
+        return TableFiles(target, columns.columns, columns.order) if self.takes_parts(target, columns) else None
 
     def evolves(self, target: DeltaLocation, old: TargetSchema, new: TargetSchema, *, merges: bool) -> bool:
         """Return whether there are only further columns behind the old ones, and a commit can have both."""
@@ -64,10 +66,13 @@ class TaskWriter:
 
 
 class TableFiles:
-    """Files in a table's folder, which no reader sees before a commit names them."""
+    """Files in a table's folder, which no reader sees before a commit names them.
 
-    def __init__(self, target: DeltaLocation, schema: pa.Schema) -> None:
-        self._target, self._files = target, target.new_files(schema)
+    :param order: columns in whose order rows are written.
+    """
+
+    def __init__(self, target: DeltaLocation, schema: pa.Schema, order: Sequence[str] = ()) -> None:
+        self._target, self._files = target, target.new_files(schema, order=order)
 
     def add(self, rows: pa.Table) -> None:
         """Take rows; the files are as large as those of one task."""
@@ -85,7 +90,7 @@ class TableFiles:
 
 
 def _write_files(target: DeltaLocation, action: Action, *, on_read: bool) -> None:
-    files = target.new_files(action.rows.schema)
+    files = target.new_files(action.rows.schema, order=action.order)
     deleted: dict[str, IntArray] = {}
     try:
         removed = _write_rows(target, action, files, deleted if on_read else None)

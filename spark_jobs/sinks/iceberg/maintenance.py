@@ -10,6 +10,7 @@ from typing import Any
 from pyarrow import fs
 from pyiceberg.table.snapshots import Operation
 
+from airflow_provider_cdc.core.apply.target_schema import row_order
 from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from spark_jobs.sinks.iceberg.catalogs import reaching
@@ -18,6 +19,7 @@ from spark_jobs.sinks.iceberg.live_files import LiveFile, LiveFiles, bounds_of, 
 from spark_jobs.sinks.iceberg.new_files import NewFiles
 from spark_jobs.sinks.iceberg.snapshots import FileChange
 from spark_jobs.sinks.iceberg.table import IcebergTable
+from spark_jobs.sinks.sorted_rows import in_order
 
 _SMALL = 0.75  # of the target size: a file that is nearly as large as it should be is left as it is
 _HOUR = 3_600_000  # milliseconds
@@ -34,7 +36,8 @@ def maintain(
     """Do what is due; doing it again does nothing (``Sink.maintain``)."""
     if layout is not None and set_properties(target, layout):
         target = target.newest()
-    gone, written = compact(target, maintenance.target_file_bytes, first)
+    order = [] if layout is None else row_order(target.schema, layout)
+    gone, written = compact(target, maintenance.target_file_bytes, first, order)
     report.compacted += gone
     report.written += written
     target = target.newest()
@@ -48,22 +51,25 @@ def maintain(
     report.version = target.version
 
 
-def compact(target: IcebergTable, file_bytes: int, first: str | None) -> tuple[int, int]:
+def compact(target: IcebergTable, file_bytes: int, first: str | None, order: Sequence[str] = ()) -> tuple[int, int]:
     """Write small files, and files with deletes, again as fewer ones; return how many went, and how many came.
+
+    :param order: columns in whose order rows are written, and neighbours found; none for that in which they are.
 
     :raises UnavailableError: ``sink.commit_conflict``, somebody committed meanwhile.
     """
-    groups = list(_groups(_by_column(target, first), file_bytes))
+    groups = list(_groups(_by_column(target, order[0] if order else first), file_bytes))
     if not groups:
         return 0, 0
     commit, change = TableCommit(target, None, None), FileChange()
-    files = NewFiles(commit.io, commit.folder, commit.fields, file_bytes)
+    files = NewFiles(commit.io, commit.folder, commit.fields, file_bytes, order)
     try:
         for group in groups:
             for file in group:
                 change.remove(file.file, *(one for one in file.deletes if only_path(one) == file.path))
-                for rows in target.read(file, commit.fields):
-                    files.add(rows)
+            stored = (rows for file in group for rows in target.read(file, commit.fields))
+            for rows in in_order(stored, files.schema, order):
+                files.add(rows)
         with reaching(target.where):
             change.added += files.close()
     except BaseException:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -112,12 +112,15 @@ class NewFiles(RowGroupFiles[DataFile, _Bounds]):
 
     :param folder: of the table.
     :param fields: of the rows.
+    :param order: columns in whose order they are written.
     """
 
-    def __init__(self, io: FileIO, folder: str, fields: Fields, file_bytes: int | None = None) -> None:
+    def __init__(
+        self, io: FileIO, folder: str, fields: Fields, file_bytes: int | None = None, order: Sequence[str] = ()
+    ) -> None:
         self._io, self._folder, self._fields = io, folder, fields
         self.schema = fields.columns
-        super().__init__(schema_to_pyarrow(fields.schema()), _CODEC, file_bytes)
+        super().__init__(schema_to_pyarrow(fields.schema()), _CODEC, file_bytes, order)
 
     def _open(self, number: int) -> tuple[str, pa.NativeFile]:
         name = f"{self._folder}/data/{number:05d}-{uuid.uuid4()}.parquet"

@@ -53,7 +53,7 @@ class TaskWriter:
             target = target.newest()
         commit = TableCommit(target, action.columns, action.commit)
         change = FileChange()
-        files = NewFiles(commit.io, commit.folder, commit.fields)
+        files = NewFiles(commit.io, commit.folder, commit.fields, order=action.order)
         try:
             rows = RowChange(target, action, commit, files, change, self._writes)
             keys = rows.write()
@@ -118,7 +118,7 @@ class TableFiles:
 
     def __init__(self, target: IcebergTable, columns: TargetSchema) -> None:
         self._target, commit = target, TableCommit(target, columns, None)
-        self._files = NewFiles(commit.io, commit.folder, commit.fields)
+        self._files = NewFiles(commit.io, commit.folder, commit.fields, order=columns.order)
 
     def add(self, rows: pa.Table) -> None:
         """Take rows."""

@@ -83,3 +83,18 @@ def test_properties_are_a_flat_mapping_without_secrets() -> None:
     assert "looks like a secret" in _problem("delta", {"properties": {"password": "x"}})
     assert "did you mean 'properties'?" in _problem("delta", {"property": {"a": "b"}})
     assert "is empty" in _problem("delta", {"properties": {" ": "b"}})
+
+
+def test_the_order_of_files_is_that_of_the_key_or_of_columns() -> None:
+    for stated in ("key", None):
+        assert _pipeline("delta", {"cluster_by": stated}).tables.layout("shop.orders").cluster_by == ()
+    pipeline = _pipeline("iceberg", {"cluster_by": ["country", "key"]}, "shop.*")
+    assert pipeline.tables.layout("shop.orders").cluster_by == ("country", "key")
+    assert pipeline.tables.policy("shop.orders", pipeline.policy) == pipeline.policy
+
+
+def test_an_order_that_is_none_is_refused() -> None:
+    assert _problem("delta", {"cluster_by": "country"}).endswith("expected key or a list of columns, as [country]")
+    assert _problem("delta", {"cluster_by": []}).endswith("cluster_by: is empty")
+    assert _problem("delta", {"cluster_by": ["a", "a"]}).endswith("cluster_by: named twice: a")
+    assert "did you mean 'cluster_by'?" in _problem("delta", {"clusterby": ["a"]})
