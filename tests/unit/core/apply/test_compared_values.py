@@ -25,7 +25,9 @@ def test_what_a_server_computed_for_older_rows_is_not_compared(statement: str, u
 
 
 def test_a_column_whose_default_changed_is_not_compared_if_it_may_be_null() -> None:
-    nullable = timeline_of("CREATE TABLE t (id INT PRIMARY KEY, v INT DEFAULT 3)", "ALTER TABLE t MODIFY v INT DEFAULT 4")
+    nullable = timeline_of(
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT DEFAULT 3)", "ALTER TABLE t MODIFY v INT DEFAULT 4"
+    )
     assert unproven_columns(nullable) == {nullable.schema.columns[1].id}
     filled = timeline_of(
         "CREATE TABLE t (id INT PRIMARY KEY, v INT NOT NULL DEFAULT 3)", "ALTER TABLE t MODIFY v INT NOT NULL DEFAULT 4"
