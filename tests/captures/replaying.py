@@ -51,6 +51,9 @@ class Lake:
             if end > self.ends.get((t, p), 0)
         ]
         self.seq += 1
+        every: dict[str, dict[str, int]] = {}
+        for (topic, partition), end in ends.items():
+            every.setdefault(topic, {})[str(partition)] = end
         job = JobDocument(
             "capture",
             self.seq,
@@ -66,6 +69,7 @@ class Lake:
             list(range(1, self.seq)),
             self.schema_changes,
             list(self.states.values()),
+            end=every,
             storage=self.storage,
             reader=self.reader,
             sink_type=type_of(self.kind),
