@@ -95,6 +95,9 @@ def _form(hint: Any) -> _Form:
     if origin is list:
         write, read = _form(members[0])
         return _Form(_of_each(write), _of_each(read))
+    if origin is tuple and members[-1] is Ellipsis:
+        write, read = _form(members[0])
+        return _Form(_of_each(write), lambda items: tuple(items if read is None else map(read, items)))
     if origin is tuple:
         return _Form(read=tuple) if all(_form(member) == _Form() for member in members) else _pairs(members)
     if isinstance(hint, type) and issubclass(hint, Enum):

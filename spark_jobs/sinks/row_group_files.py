@@ -85,6 +85,20 @@ class RowGroupFiles(ABC, Generic[Added, Noted]):
             return self._size >= _FILE_BYTES
         return bool(self._stream.tell() >= self._file_bytes)
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Return the bytes of rows that wait in memory for a row group."""
+        return self._held_bytes
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether a file is open."""
+        return self._file is not None
+
+    def write_waiting(self) -> None:
+        """Write the rows that wait, as a small row group."""
+        self._write()
+
     def end_file(self, *, small: bool = False) -> None:
         """End the file if it is large already: what follows lies elsewhere by its key.
 

@@ -33,26 +33,26 @@ def in_order(pieces: Iterable[pa.Table], schema: pa.Schema, order: Sequence[str]
                 keys.append(rows.select(order))
                 size += rows.nbytes
         indices = pc.sort_indices(pa.concat_tables(keys), [(name, "ascending") for name in order])
-        places: IntArray = indices.to_numpy().astype(np.int64)
+        numbers: IntArray = indices.to_numpy().astype(np.int64)
         keys.clear()
         with pa.memory_map(path) as mapped:
             stored = pa.ipc.open_file(mapped)
             batches = [stored.get_batch(number) for number in range(stored.num_record_batches)]
-            count = max(1, PIECE_BYTES * len(places) // max(1, size))
-            for start in range(0, len(places), count):
-                yield _taken(batches, places[start : start + count])
+            count = max(1, PIECE_BYTES * len(numbers) // max(1, size))
+            for start in range(0, len(numbers), count):
+                yield _taken(batches, numbers[start : start + count])
             batches.clear()
 
 
-def _taken(batches: Sequence[pa.RecordBatch], places: IntArray) -> pa.Table:
-    """Return the rows at some places of all batches, in the order of the places."""
+def _taken(batches: Sequence[pa.RecordBatch], numbers: IntArray) -> pa.Table:
+    """Return the rows of some numbers in all batches, in the order of the numbers."""
     starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
-    ascending = np.sort(places)
+    ascending = np.sort(numbers)
     ends = np.searchsorted(ascending, starts)
     pieces = [
-        batch.take(pa.array(ascending[ends[number] : ends[number + 1]] - starts[number]))
-        for number, batch in enumerate(batches)
-        if ends[number] < ends[number + 1]
+        batch.take(pa.array(ascending[ends[index] : ends[index + 1]] - starts[index]))
+        for index, batch in enumerate(batches)
+        if ends[index] < ends[index + 1]
     ]
     rows = pa.Table.from_batches(pieces)
-    return rows.take(pa.array(np.searchsorted(ascending, places)))
+    return rows.take(pa.array(np.searchsorted(ascending, numbers)))

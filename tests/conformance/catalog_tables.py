@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,14 +13,26 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
+from airflow_provider_cdc.core.config.partition_rules import PartitionRule, partition_rules
+from airflow_provider_cdc.core.config.table_layout import TableLayout
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.iceberg.sink import open_sink
 from spark_jobs.sinks.iceberg.table import IcebergTable
+from tests.conformance.edge_tables import GROUPS
+from tests.histories.layouts import transforms_of
 from tests.sinks.actions import columns_of, commit
 from tests.sinks.kinds import options_of
 
 KINDS = ("iceberg", "iceberg copy-on-write")
+_TRANSFORMS = {"identity": GROUPS, "bucket[3]": GROUPS, "truncate[2]": ("numbers", "others")}
+WAYS = [
+    *((way, group) for way, groups in _TRANSFORMS.items() for group in groups),
+    *((way, "others") for way in ("year", "month", "day", "hour")),
+]
+"""Transforms, and groups of types that have some which take them."""
+
 ODD = "a.b `c` \"d\" 'é';"
+SPACED = "x `y` é"  # pyiceberg filters no column with a dot (0.12)
 _CENT = Decimal("0.01")
 
 
@@ -91,3 +106,69 @@ def differing(back: pa.Table, rows: pa.Table) -> dict[str, Any]:
         if wrong:
             result[name] = wrong
     return result
+
+
+def partitioned(rows: pa.Table, transform: str, folder: Path) -> IcebergTable:
+    """Return a table that is partitioned by a transform of every column that takes it, so by all values of a row."""
+    names = [field.name for field in rows.schema if transform in transforms_of(field.type)]
+    if transform == "identity":  # of which one at most may be a DECIMAL
+        decimals = [name for name in names if pa.types.is_decimal(rows.schema.field(name).type)]
+        names = [name for name in names if name not in decimals[:-1]]
+    layout = TableLayout(partition_by=tuple(PartitionRule(transform, name) for name in names))
+    sink, location = open_sink(options_of("iceberg", folder)), str(folder / "db" / "t")
+    columns, none = replace(columns_of(rows.schema, "id"), layout=layout), rows.slice(0, 0).select(["id"])
+    action = Action("create", commit(1), rows, none, ["id"], columns=columns)
+    sink.task_writer().commit(sink.open(location), action)
+    return sink.open(location)
+
+
+def repartitioned(kind: str, folder: Path) -> tuple[IcebergTable, pa.Table]:
+    """Return a table of files that are partitioned in several ways, with deletes on them, and its rows, by key.
+
+    Columns of partitions became wider, one has a new name, and one that an older spec has is gone.
+    """
+    sink, location = open_sink(options_of(kind, folder)), str(folder / "db" / "t")
+    model, seq = dict[int, dict[str, Any]](), 0
+
+    def do(verb: Any, columns: TargetSchema, keys: Sequence[int], *rules: str) -> None:
+        nonlocal model, seq
+        seq += 1
+        names, gone = columns.columns.names, [] if verb != "merge" else [key for key in model if key % 10 == seq]
+        new = dict(zip(names, ("id", "at", "text", "price", "note"), strict=False))
+        before = [dict(zip(names, row.values(), strict=False)) for row in model.values()]
+        model = {row[names[0]]: row for row in before if row[names[0]] not in gone}
+        put = [{name: _value(what, key, seq) for name, what in new.items()} for key in keys] if keys else before
+        model |= {row[names[0]]: row for row in put}
+        some = pa.Table.from_pylist(put, columns.columns)
+        deletes = pa.table({names[0]: pa.array(gone, columns.columns.field(0).type)})
+        layout = TableLayout(partition_by=partition_rules(rules))
+        action = Action(verb, commit(seq), some, deletes, names[:1], columns=replace(columns, layout=layout))
+        sink.task_writer().commit(sink.open(location), action)
+
+    narrow = {"id": pa.int32(), "at": pa.timestamp("us"), SPACED: pa.string(), "price": pa.decimal128(10, 2)}
+    wide = {"id": pa.int64(), "at": pa.timestamp("us"), SPACED: pa.string(), "price": pa.decimal128(18, 2)}
+    first = TargetSchema((1, 2, 3, 4, 5), pa.schema({**narrow, "note": pa.string()}), (1,))
+    do("create", first, range(40), "month(at)", "note")
+    do("merge", first, range(30, 60), "bucket(4, id)", SPACED)
+    do("overwrite", TargetSchema((1, 2, 3, 4), pa.schema(narrow), (1,)), (), "bucket(4, id)", SPACED)
+    then = TargetSchema((1, 2, 3, 4), pa.schema(wide), (1,))
+    do("merge", then, range(50, 80), "price", f"truncate(2, {SPACED})")
+    do("merge", then, range(70, 100))
+    renamed = TargetSchema(
+        (1, 2, 3, 4), pa.schema({name if name != SPACED else "b": wide[name] for name in wide}), (1,)
+    )
+    do("merge", renamed, range(90, 120), "day(at)", "b")
+    do("merge", renamed, range(95, 125), "bucket(4, id)", "truncate(2, b)")
+    rows = [model[key] for key in sorted(model)]
+    return sink.open(location), pa.Table.from_pylist(rows, renamed.columns)
+
+
+def _value(what: str, key: int, seq: int) -> Any:
+    """Return a value of few that a column has."""
+    return {
+        "id": key,
+        "at": None if key % 7 == 0 else datetime(2024, 1, 30, 23) + timedelta(days=key % 3, hours=seq),
+        "text": None if key % 5 == 0 else "é/= \"%'"[key % 5 :],
+        "price": (key % 4) * _CENT,
+        "note": "x" * (key % 3),
+    }[what]

@@ -14,6 +14,7 @@ import pytest
 from tests.histories.buckets import split_every_table
 from tests.histories.cases import Verdict, case_of, judge, some_flaws
 from tests.histories.generate import SHARDED
+from tests.histories.layouts import lay_out_at_random
 from tests.histories.log import Log
 from tests.histories.moved import Moved
 from tests.histories.operators import Operated
@@ -61,6 +62,7 @@ def run(
     together: bool = False,
     moved: bool = False,
     sink: str = "delta",
+    layouts: bool = False,
 ) -> Line:
     """Run the cases of these seeds in this process.
 
@@ -68,6 +70,7 @@ def run(
     :param buckets: whether tables are split by key.
     :param together: whether tables are alike, and resolved together where they can be.
     :param sink: kind of the tables.
+    :param layouts: whether tables have an order and partitions at random, as far as the sink can.
     :param moved: whether operators move the lake, and change and take back what they stated.
     """
     kind = Moved if moved else Operated if operators else Replay
@@ -79,6 +82,8 @@ def run(
             split_every_table(patch)
         if together:
             resolve_all_together(patch)
+        if layouts:
+            lay_out_at_random(patch, partitions=sink.startswith("iceberg"))
         theme = SHARDED.name if together else None
         for seed in seeds:
             flaws = some_flaws(name, seed) if kind is Replay and not theme else ()

@@ -24,9 +24,9 @@ BY_PLACE = TableLayout(cluster_by=("place", "v"))
 def _rows(*keys: int, seed: int = 0) -> pa.Table:
     """Return rows of some keys whose other columns have no order in common with them."""
     rnd = random.Random(f"{seed} {keys}")
-    places = [rnd.choice([*"abcdefgh", None]) for _ in keys]
+    letters = [rnd.choice([*"abcdefgh", None]) for _ in keys]
     values = [rnd.randint(0, 99) for _ in keys]
-    return pa.table({"id": pa.array(keys, pa.int64()), "place": pa.array(places, pa.string()), "v": values})
+    return pa.table({"id": pa.array(keys, pa.int64()), "place": pa.array(letters, pa.string()), "v": values})
 
 
 def _files(table: LaidOutTable) -> list[pa.Table]:

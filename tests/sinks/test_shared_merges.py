@@ -6,6 +6,8 @@ from __future__ import annotations
 import pickle
 import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,14 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
+from airflow_provider_cdc.core.config.partition_rules import partition_rules
+from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.contract import Action, WriterRule
 from spark_jobs.sinks.iceberg import shared_merge
+from spark_jobs.sinks.iceberg.partitions import spec_by_id
 from spark_jobs.sinks.iceberg.sink import IcebergSink, open_sink
 from tests.services.rest_catalog import LosingProxy, shared_catalog
 from tests.sinks.actions import APP, columns_of, commit, rows
@@ -125,6 +130,34 @@ def test_columns_may_change_in_a_merge_that_is_shared(shared: Shared, tmp_path: 
     mine, other = (table.sink.open(table.location).rows().sort_by("key") for table in (shared, one))
     assert mine.equals(other)
     assert mine.filter(pa.compute.field("key") == 101).to_pylist() == [{"w": 0.5, "key": 101, "text": "x"}]
+
+
+def test_a_merge_that_is_shared_keeps_to_the_partitions_of_the_rule(shared: Shared, tmp_path: Path) -> None:
+    """Let the way change with each merge, so that parts let rows go from files of several ways."""
+    chance, one = random.Random(6), Shared(shared.sink, tmp_path, "one")
+    ways = (("truncate(2, v)",), ("bucket(3, id)", "v"), ("truncate(2, v)",), ("d", "b"), ())
+    columns = rows().schema.append(pa.field("d", pa.decimal128(9, 2))).append(pa.field("b", pa.binary()))
+    for way in ways:
+        keys = chance.sample(range(430), 80)
+        some = piece(keys[:50], chance.choice(("new", "old", "x")))
+        amounts = pa.array([Decimal(key % 3) for key in keys[:50]], columns.field("d").type)
+        marks = pa.array([b"\xff\0" * (key % 2) for key in keys[:50]])
+        some = some.append_column("d", amounts).append_column("b", marks)
+        target = replace(columns_of(columns, "id"), layout=TableLayout(partition_by=partition_rules(way)))
+        gone = pa.table({"id": pa.array(keys[50:], pa.int64())})
+        one.by_task(Action("merge", commit(0), some, gone, ["id"], columns=target))
+        shared.stage(Action("merge", commit(0), some, gone, ["id"], columns=target))
+        assert shared.drive() == [None]
+        assert shared.content() == one.content()
+        mine, other = (table.sink.open(table.location) for table in (shared, one))
+        assert mine.table.spec() == other.table.spec()
+        for file in mine.files():
+            assert all((one.spec_id, one.partition) == (file.file.spec_id, file.file.partition) for one in file.deletes)
+            stored = mine.columns_of(file, mine.fields)
+            for ordinal, part in enumerate(spec_by_id(mine.table.metadata)[file.file.spec_id].fields):
+                kind, name = mine.iceberg_schema.find_type(part.source_id), mine.fields.name_of(part.source_id)
+                values = {part.transform.transform(kind)(value) for value in stored.column(str(name)).to_pylist()}
+                assert values == {file.file.partition[ordinal]}
 
 
 def test_others_that_commit_meanwhile_make_it_fail_with_nothing_visible(shared: Shared) -> None:

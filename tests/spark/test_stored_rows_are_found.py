@@ -17,7 +17,7 @@ from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.sink import open_sink
 from spark_jobs.sinks.delta.spark_writer import SparkWriter, StageWriter
 from spark_jobs.sinks.delta.table import DeltaLocation
-from tests.conformance.catalog_tables import KINDS, changed, differing, stored
+from tests.conformance.catalog_tables import KINDS, WAYS, changed, differing, partitioned, repartitioned, stored
 from tests.conformance.edge_tables import GROUPS, READERS, WRITERS, edge_rows, not_found
 
 
@@ -175,3 +175,18 @@ def test_spark_reads_and_finds_each_row_of_an_iceberg_table(own: Any, group: str
 def test_spark_reads_an_iceberg_table_through_all_changes_of_its_columns(own: Any, kind: str, tmp_path: Path) -> None:
     table, rows = changed(kind, tmp_path)
     assert differing(_of_catalog(own, table.table), rows) == {}
+
+
+@pytest.mark.parametrize(("way", "group"), WAYS)
+def test_spark_finds_each_row_in_its_partition(own: Any, way: str, group: str, tmp_path: Path) -> None:
+    rows = edge_rows(group)
+    table = partitioned(rows, way, tmp_path).table
+    assert differing(_of_catalog(own, table), rows) == {}
+    assert rows_not_found(own, table.metadata_location, rows, "iceberg") == set()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_spark_reads_an_iceberg_table_that_is_partitioned_in_several_ways(own: Any, kind: str, tmp_path: Path) -> None:
+    table, rows = repartitioned(kind, tmp_path)
+    assert differing(_of_catalog(own, table.table), rows) == {}
+    assert rows_not_found(own, table.table.metadata_location, rows, "iceberg") == set()

@@ -83,6 +83,7 @@ TABLE_RULES: Mapping[str, OptionKind] = {
     "create": OptionKind.LAYOUT,
     "exclude_columns": OptionKind.LAYOUT,
     "cluster_by": OptionKind.WORK,
+    "partition_by": OptionKind.COURSE,
     "properties": OptionKind.WORK,
 }
 """Kinds of the other rules of a table."""

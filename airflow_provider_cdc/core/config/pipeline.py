@@ -168,6 +168,9 @@ def _check_format(checks: Checks, source: Source, tables: TableRules) -> None:
 def _check_layouts(checks: Checks, sink: Sink, tables: TableRules) -> None:
     """Check what rules ask of tables that not every sink can do."""
     for name, rule in tables.tables.items():
+        if rule.partition_by is not None and not sink.partitions:
+            sentence = f"a sink of type {sink.type} does not partition tables; state cluster_by"
+            checks.problem(f"tables.{name}.partition_by", sentence)
         for key, value in rule.layout.properties.items():
             if problem := sink.property_problem(key, value):
                 checks.problem(f"tables.{name}.properties.{key}", problem)

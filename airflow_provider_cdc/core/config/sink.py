@@ -43,6 +43,7 @@ class DeltaSink:
     register: Register | None = None
     names: str | None = None
     catalog = None
+    partitions = False
 
     def __post_init__(self) -> None:
         checks = Checks("sink")
@@ -113,6 +114,7 @@ class IcebergSink:
     type: str = "iceberg"
     register = None
     names: str | None = None
+    partitions = True
 
     def __post_init__(self) -> None:
         checks = Checks("sink")

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from airflow_provider_cdc.core.config.partition_rules import PartitionRule
+
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
@@ -13,10 +15,12 @@ class TableLayout:
 
     :param properties: of the table, by their names in its format.
     :param cluster_by: columns in whose order rows are written; none for that of the key.
+    :param partition_by: how its files are parted.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     cluster_by: tuple[str, ...] = ()
+    partition_by: tuple[PartitionRule, ...] = ()
 
     def unclustered(self, names: Collection[str]) -> str:
         """Return why the rows of a table are in the order of its key though a rule names another, else nothing.

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from airflow_provider_cdc.core.config.checks import Checks, as_text, kind_of
+from airflow_provider_cdc.core.config.partition_rules import partition_problems, partition_rules
 from airflow_provider_cdc.core.config.policy import CHOICES, RunPolicy
 from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.config.table_patterns import ambiguous, by_precedence, is_pattern, most_specific
@@ -16,7 +17,8 @@ from airflow_provider_cdc.core.config.verify import check_verify
 
 PATTERNS = ("include", "exclude")
 _YAML_WORDS: dict[str, tuple[Any, str]] = {"zero_dates": (None, "null"), "verify": (False, "off")}  # unquoted words
-_OF_TABLE = ("create", "exclude_columns", "cluster_by", "properties")  # keys that override nothing of the policy
+# keys that override nothing of the policy
+_OF_TABLE = ("create", "exclude_columns", "cluster_by", "partition_by", "properties")
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,14 @@ class TableRule:
     :param quarantine_limit: limit for the table's own records and rows.
     :param exclude_columns: shell patterns of columns that the tool leaves out of its rows, in any case.
     :param cluster_by: ``key``, or columns in whose order rows are written.
+    :param partition_by: columns and transforms of columns by which files are parted, where the sink can.
     :param properties: that the stored table states, by their names in its format.
     """
 
     create: str | None = None
     exclude_columns: str | list[str] | None = None
     cluster_by: str | list[str] | None = None
+    partition_by: list[str] | None = None
     properties: dict[str, str] | None = None
     writer: str | None = None
     quarantine_limit: int | None = None
@@ -63,6 +67,9 @@ class TableRule:
                 checks.problem("cluster_by", f"expected key or a list of columns, as [{self.cluster_by}]")
             else:
                 checks.texts("cluster_by", self.cluster_by, least=1)
+        if self.partition_by is not None and checks.texts("partition_by", self.partition_by, least=1):
+            for problem in partition_problems(self.partition_by):
+                checks.problem("partition_by", problem)
         if self.properties is not None:
             checks.options("properties", self.properties, home="a connection, never in a table")
         checks.integer("quarantine_limit", self.quarantine_limit, optional=True)
@@ -86,7 +93,7 @@ class TableRule:
         """Return how the files of the table lie, and its properties."""
         properties = {name: as_text(value) for name, value in (self.properties or {}).items()}
         cluster = () if isinstance(self.cluster_by, str) else tuple(self.cluster_by or ())
-        return TableLayout(properties, cluster)
+        return TableLayout(properties, cluster, partition_rules(self.partition_by or ()))
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data: only what is set."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic import Field
@@ -22,15 +23,18 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.table.update import (
+    AddPartitionSpecUpdate,
     AddSchemaUpdate,
     AddSnapshotUpdate,
     AssertCreate,
     AssertCurrentSchemaId,
+    AssertDefaultSpecId,
     AssertRefSnapshotId,
     AssertTableUUID,
     RemovePropertiesUpdate,
     RemoveSnapshotsUpdate,
     SetCurrentSchemaUpdate,
+    SetDefaultSpecUpdate,
     SetPropertiesUpdate,
     SetSnapshotRefUpdate,
     TableRequirement,
@@ -45,6 +49,8 @@ from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.iceberg.catalogs import UNKNOWN, Existing, reaching
 from spark_jobs.sinks.iceberg.columns import COLUMNS, Fields, first_fields, next_fields
 from spark_jobs.sinks.iceberg.live_files import LiveFiles
+from spark_jobs.sinks.iceberg.new_files import NewFiles, PartitionedFiles
+from spark_jobs.sinks.iceberg.partitions import SPEC, RowPartitions, spec_after, spec_by_id, spec_property
 from spark_jobs.sinks.iceberg.snapshots import FileChange, SnapshotWriter
 from spark_jobs.sinks.iceberg.table import APPLIED, COMMIT, FACTS, SAYS, UNCHANGED, IcebergTable, unchanged_since
 from spark_jobs.sinks.table_properties import PropertyChange, property_change
@@ -94,19 +100,25 @@ class TableCommit:
     :ivar io: reads and writes the table's files.
     :ivar folder: the table's.
     :ivar fields: of the rows that it adds.
+    :ivar spec: by which their files are partitioned.
     """
 
     def __init__(self, target: IcebergTable, columns: TargetSchema | None, commit: Commit | None) -> None:
         self._target, self._commit = target, commit
-        layout = None if columns is None else columns.layout
+        self._layout = layout = None if columns is None else columns.layout
+        self._order = [] if columns is None else columns.order
         self._created: tuple[TableUpdate, ...] = ()
         with reaching(target.where):
             if target.exists:
                 self._metadata, self.io = target.table.metadata, target.table.io
                 self.fields = fields_after(target, columns)
+                self.spec = self._metadata.spec()
+                if layout is not None:
+                    self.spec = spec_after(self.fields, layout, self._metadata, target.where)
             else:
                 assert columns is not None, "a table is made with columns"
                 self.fields = first_fields(columns)
+                self.spec = spec_after(self.fields, columns.layout, None, target.where)
                 self._metadata, self.io = self._staged()
             stored = self._metadata.properties
         self._changed = PropertyChange() if layout is None else property_change(stored, layout.properties, _NEW_TABLE)
@@ -119,12 +131,31 @@ class TableCommit:
             with suppress(NamespaceAlreadyExistsError):
                 target.catalog.create_namespace(namespace[:depth])
         new = target.catalog.create_table_transaction(
-            target.identifier, self.fields.schema(), location=target.folder or None, properties=_NEW_TABLE
+            target.identifier,
+            self.fields.schema(),
+            location=target.folder or None,
+            partition_spec=self.spec,
+            properties=_NEW_TABLE,
         )
         self._created = new._updates
         staged = new.table_metadata
         assert [field.field_id for field in staged.schema().fields] == list(self.fields.fields), "numbered in order"
+        assert staged.spec() == self.spec, "numbered in order"
         return staged, new._table.io
+
+    def new_files(
+        self, file_bytes: int | None = None, order: Sequence[str] | None = None
+    ) -> NewFiles | PartitionedFiles:
+        """Return what writes the rows that the commit adds.
+
+        :param file_bytes: size that ends a file, None for the usual one.
+        :param order: columns in whose order rows are written, None for that of the rule.
+        """
+        order = self._order if order is None else order
+        make = partial(NewFiles, self.io, self.folder, self.fields, file_bytes, order, self.spec.spec_id)
+        if self.spec.is_unpartitioned():
+            return make()
+        return PartitionedFiles(RowPartitions(self.spec, self.fields, self._target.where), self.fields.columns, make)
 
     def make(self, change: FileChange, operation: Operation) -> int:
         """Commit; return the version that it made.
@@ -149,15 +180,19 @@ class TableCommit:
         """Write the commit's files; return what the catalog has to be asked for."""
         target, metadata, base = self._target, self._metadata, self._target.snapshot
         mark = uuid.uuid4().hex
+        if any(file.spec_id != self.spec.spec_id for file in change.added):  # written before the spec was another one
+            raise conflict(target)
         with reaching(target.where):
             schema, evolved = self._schema()
             live = target.live if target.exists else LiveFiles(None, self.io)
             number = int(metadata.last_sequence_number) + 1
-            writer = SnapshotWriter(self.io, f"{self.folder}/metadata", _new_id(metadata), base, schema)
+            spec_of = {**spec_by_id(metadata), self.spec.spec_id: self.spec}
+            writer = SnapshotWriter(self.io, f"{self.folder}/metadata", _new_id(metadata), base, schema, spec_of)
             snapshot = writer.write(live, change, operation, number, self._says())
         updates = (
             *self._created,
             *evolved,
+            *self._partitioned(),
             *_property_updates(self._changed, self._properties(mark)),
             AddSnapshotUpdate(snapshot=snapshot),
             SetSnapshotRefUpdate(
@@ -177,7 +212,18 @@ class TableCommit:
             AssertTableUUID(uuid=metadata.table_uuid),
             AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=None if base is None else base.snapshot_id),
             AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id),
+            AssertDefaultSpecId(default_spec_id=metadata.default_spec_id),
         )
+
+    def _partitioned(self) -> Iterator[TableUpdate]:
+        """Yield the updates that make the spec the table's."""
+        metadata, number = self._metadata, self.spec.spec_id
+        if self._created or metadata.default_spec_id == number:
+            return
+        is_new = number not in spec_by_id(metadata)
+        if is_new:
+            yield AddPartitionSpecUpdate(spec=self.spec)
+        yield SetDefaultSpecUpdate(spec_id=-1 if is_new else number)
 
     def _schema(self) -> tuple[Schema, tuple[TableUpdate, ...]]:
         """Return the schema after the commit, and the updates that make it the table's."""
@@ -197,7 +243,9 @@ class TableCommit:
         commit, before = self._commit, self._metadata.properties.get(COLUMNS, "[]")
         if commit is None:  # maintenance
             return {COMMIT: mark}
+        partitioned = not self.spec.is_unpartitioned() or SPEC in self._metadata.properties
         return {
+            **({SPEC: spec_property(self.spec, self._layout)} if self._layout is not None and partitioned else {}),
             COMMIT: mark,
             f"{APPLIED}{commit.app}": str(commit.seq),
             FACTS: json_bytes(commit.facts).decode(),

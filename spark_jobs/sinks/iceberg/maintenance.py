@@ -16,7 +16,6 @@ from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from spark_jobs.sinks.iceberg.catalogs import reaching
 from spark_jobs.sinks.iceberg.committing import TableCommit, expire, set_properties
 from spark_jobs.sinks.iceberg.live_files import LiveFile, LiveFiles, bounds_of, only_path
-from spark_jobs.sinks.iceberg.new_files import NewFiles
 from spark_jobs.sinks.iceberg.snapshots import FileChange
 from spark_jobs.sinks.iceberg.table import IcebergTable
 from spark_jobs.sinks.sorted_rows import in_order
@@ -58,11 +57,12 @@ def compact(target: IcebergTable, file_bytes: int, first: str | None, order: Seq
 
     :raises UnavailableError: ``sink.commit_conflict``, somebody committed meanwhile.
     """
-    groups = list(_groups(_by_column(target, order[0] if order else first), file_bytes))
+    parts = _by_partition(_by_column(target, order[0] if order else first))
+    groups = [group for files in parts for group in _groups(files, file_bytes)]
     if not groups:
         return 0, 0
     commit, change = TableCommit(target, None, None), FileChange()
-    files = NewFiles(commit.io, commit.folder, commit.fields, file_bytes, order)
+    files = commit.new_files(file_bytes, order)
     try:
         for group in groups:
             for file in group:
@@ -90,6 +90,14 @@ def _by_column(target: IcebergTable, first: str | None) -> list[LiveFile]:
     }
     known = sorted((file for file in files if low[file.path] is not None), key=lambda file: low[file.path])
     return [*known, *(file for file in files if low[file.path] is None)]
+
+
+def _by_partition(files: Sequence[LiveFile]) -> list[list[LiveFile]]:
+    """Return the files of each partition."""
+    parts: dict[Any, list[LiveFile]] = {}
+    for file in files:
+        parts.setdefault((file.file.spec_id, file.file.partition), []).append(file)
+    return list(parts.values())
 
 
 def _groups(files: Sequence[LiveFile], file_bytes: int) -> Iterator[list[LiveFile]]:

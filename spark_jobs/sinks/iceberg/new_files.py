@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,13 @@ from pyiceberg.typedef import Record
 from airflow_provider_cdc.core.arrays import IntArray
 from spark_jobs.sinks.iceberg.columns import Fields, iceberg_type
 from spark_jobs.sinks.iceberg.live_files import PATH, POSITION
-from spark_jobs.sinks.row_group_files import RowGroupFiles
+from spark_jobs.sinks.iceberg.partitions import RowPartitions
+from spark_jobs.sinks.row_group_files import PIECE_BYTES, RowGroupFiles
 
 _CODEC = "zstd"
 _LENGTH = 16  # characters of a text in its bounds: Iceberg's default
 _COUNTS, _BOUNDS = ("value_counts", "null_value_counts"), ("lower_bounds", "upper_bounds")
+_MOST_OPEN = 64  # files of partitions that are written at a time
 _POSITIONS = pa.schema(
     [
         pa.field("file_path", pa.string(), False, {"PARQUET:field_id": str(PATH)}),
@@ -113,12 +116,22 @@ class NewFiles(RowGroupFiles[DataFile, _Bounds]):
     :param folder: of the table.
     :param fields: of the rows.
     :param order: columns in whose order they are written.
+    :param spec_id: number of the table's partition spec.
+    :param partition: values of the rows' partition.
     """
 
     def __init__(
-        self, io: FileIO, folder: str, fields: Fields, file_bytes: int | None = None, order: Sequence[str] = ()
+        self,
+        io: FileIO,
+        folder: str,
+        fields: Fields,
+        file_bytes: int | None = None,
+        order: Sequence[str] = (),
+        spec_id: int = 0,
+        partition: Record | None = None,
     ) -> None:
         self._io, self._folder, self._fields = io, folder, fields
+        self._parted = (spec_id, partition or Record())
         self.schema = fields.columns
         super().__init__(schema_to_pyarrow(fields.schema()), _CODEC, file_bytes, order)
 
@@ -136,15 +149,56 @@ class NewFiles(RowGroupFiles[DataFile, _Bounds]):
         return rows.cast(self._stored)
 
     def _describe(self, name: str, size: int, statistics: _Bounds) -> DataFile:
-        return _file(DataFileContent.DATA, name, size, **statistics.document())
+        return _file(DataFileContent.DATA, name, size, self._parted, **statistics.document())
 
 
-def write_deletes(io: FileIO, folder: str, path: str, positions: IntArray) -> DataFile:
-    """Write a file that deletes rows of one data file by their positions.
+class PartitionedFiles:
+    """Writes rows into new data files of a table, each with rows of one partition.
+
+    :param make: returns what writes the files of a partition.
+    :ivar schema: of the rows.
+    """
+
+    def __init__(self, partitions: RowPartitions, schema: pa.Schema, make: Callable[[Record], NewFiles]) -> None:
+        self._partitions, self.schema, self._make = partitions, schema, make
+        self._files: dict[Record, NewFiles] = {}
+
+    def add(self, rows: pa.Table) -> None:
+        """Take rows; what waits for row groups of all partitions stays bounded, and so do the open files."""
+        for partition, some in self._partitions.split(rows):
+            if partition not in self._files:
+                self._files[partition] = self._make(partition)
+            self._files[partition].add(some)
+        files = list(self._files.values())
+        while sum(one.waiting_bytes for one in files) > PIECE_BYTES:
+            max(files, key=lambda one: one.waiting_bytes).write_waiting()
+        if sum(one.is_open for one in files) > _MOST_OPEN:
+            self.end_file(small=True)
+
+    def end_file(self, *, small: bool = False) -> None:
+        """End the files that are large already.
+
+        :param small: whether to end small ones, too.
+        """
+        for files in self._files.values():
+            files.end_file(small=small)
+
+    def close(self) -> list[DataFile]:
+        """Write what is left; return what a commit has to say of the files."""
+        return [file for files in self._files.values() for file in files.close()]
+
+    def discard(self) -> None:
+        """Remove the files: nothing was committed."""
+        for files in self._files.values():
+            files.discard()
+
+
+def write_deletes(io: FileIO, folder: str, file: DataFile, positions: IntArray) -> DataFile:
+    """Write a file that deletes rows of one data file by their positions, in the partition of that one.
 
     :param folder: of the table.
-    :param path: of the data file.
     """
+    path = str(file.file_path)
     positions = np.sort(positions)
     rows = pa.table({"file_path": pa.repeat(path, len(positions)), "pos": pa.array(positions)}, schema=_POSITIONS)
     name = f"{folder}/data/{uuid.uuid4()}-deletes.parquet"
@@ -153,14 +207,16 @@ def write_deletes(io: FileIO, folder: str, path: str, positions: IntArray) -> Da
         size = stream.tell()
     bounds = {PATH: path.encode()}
     counts = {"record_count": len(positions), "lower_bounds": bounds, "upper_bounds": bounds}
-    return _file(DataFileContent.POSITION_DELETES, name, size, **counts)
+    return _file(DataFileContent.POSITION_DELETES, name, size, (file.spec_id, file.partition), **counts)
 
 
 def document_of(file: DataFile) -> dict[str, Any]:
     """Return what a new data file states of itself, as plain JSON data."""
     bounds = {name: {field: value.hex() for field, value in getattr(file, name).items()} for name in _BOUNDS}
     plain = {"path": file.file_path, "size": file.file_size_in_bytes, "record_count": file.record_count}
-    return {**plain, "value_counts": file.value_counts, "null_value_counts": file.null_value_counts, **bounds}
+    partition = [_plain(file.partition[ordinal]) for ordinal in range(len(file.partition))]
+    counts = {"value_counts": file.value_counts, "null_value_counts": file.null_value_counts}
+    return {**plain, "spec": file.spec_id, "partition": partition, **counts, **bounds}
 
 
 def file_of(document: Mapping[str, Any]) -> DataFile:
@@ -168,15 +224,34 @@ def file_of(document: Mapping[str, Any]) -> DataFile:
     counts = {name: {int(field): n for field, n in document[name].items()} for name in _COUNTS}
     bounds = {name: {int(field): bytes.fromhex(n) for field, n in document[name].items()} for name in _BOUNDS}
     stated = {"record_count": document["record_count"], **counts, **bounds}
-    return _file(DataFileContent.DATA, document["path"], document["size"], **stated)
+    parted = (document["spec"], Record(*map(_value, document["partition"])))
+    return _file(DataFileContent.DATA, document["path"], document["size"], parted, **stated)
 
 
-def _file(content: DataFileContent, path: str, size: int, **stated: Any) -> DataFile:
+def _plain(value: Any) -> Any:
+    """Return a value of a partition as JSON has it."""
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    return {"decimal": str(value)} if isinstance(value, Decimal) else value
+
+
+def _value(plain: Any) -> Any:
+    if not isinstance(plain, dict):
+        return plain
+    return bytes.fromhex(plain["bytes"]) if "bytes" in plain else Decimal(plain["decimal"])
+
+
+def _file(content: DataFileContent, path: str, size: int, parted: tuple[int, Record], **stated: Any) -> DataFile:
+    """Return what a manifest says of a file.
+
+    :param parted: number of its partition spec, and the values of its partition.
+    """
+    spec_id, partition = parted
     file = DataFile.from_args(
         content=content,
         file_path=path,
         file_format=FileFormat.PARQUET,
-        partition=Record(),
+        partition=partition,
         file_size_in_bytes=size,
         **{
             "column_sizes": None,
@@ -190,5 +265,5 @@ def _file(content: DataFileContent, path: str, size: int, **stated: Any) -> Data
             **stated,
         },
     )
-    file.spec_id = 0
+    file.spec_id = spec_id
     return file

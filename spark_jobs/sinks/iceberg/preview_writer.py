@@ -9,7 +9,9 @@ from airflow_provider_cdc.core.apply.row_sets import having_keys
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.iceberg.committing import fields_after
 from spark_jobs.sinks.iceberg.live_files import LiveFile
+from spark_jobs.sinks.iceberg.partitions import spec_after
 from spark_jobs.sinks.iceberg.row_removal import Writes
 from spark_jobs.sinks.iceberg.table import IcebergTable
 from spark_jobs.sinks.iceberg.task_writer import TaskWriter
@@ -33,6 +35,9 @@ class PreviewWriter(TaskWriter):
     def commit(self, target: IcebergTable, action: Action) -> int | None:
         """Type the rows of an action and count the files; return the version that the table has."""
         self.choice = Choice("task", "Iceberg tables are written by tasks")
+        if action.columns is not None:
+            metadata = target.table.metadata if target.exists else None
+            spec_after(fields_after(target, action.columns), action.columns.layout, metadata, target.where)
         keys = [piece.select(action.key) for piece in action.pieces()]
         touched: list[LiveFile] = []
         if action.verb == "subtract":

@@ -15,7 +15,7 @@ from spark_jobs.sinks.contract import RowsMet
 from spark_jobs.sinks.iceberg.catalogs import reaching
 from spark_jobs.sinks.iceberg.committing import TableCommit
 from spark_jobs.sinks.iceberg.live_files import LiveFile, only_path
-from spark_jobs.sinks.iceberg.new_files import NewFiles, write_deletes
+from spark_jobs.sinks.iceberg.new_files import NewFiles, PartitionedFiles, write_deletes
 from spark_jobs.sinks.iceberg.snapshots import FileChange
 from spark_jobs.sinks.iceberg.table import IcebergTable
 
@@ -37,7 +37,7 @@ class RowRemoval:
         self,
         target: IcebergTable,
         commit: TableCommit,
-        files: NewFiles,
+        files: NewFiles | PartitionedFiles,
         change: FileChange,
         writes: Writes,
         met: RowsMet | None = None,
@@ -88,7 +88,7 @@ class RowRemoval:
         if self._writes == "merge-on-read" and gone.mean() <= _REWRITTEN:
             with reaching(self._target.where):
                 self._change.deletes.append(
-                    write_deletes(self._commit.io, self._commit.folder, file.path, np.flatnonzero(gone))
+                    write_deletes(self._commit.io, self._commit.folder, file.file, np.flatnonzero(gone))
                 )
             if met is not None and of_keys is not None:
                 whole = self._target.columns_of(file, self._commit.fields) if met.whole else of_keys

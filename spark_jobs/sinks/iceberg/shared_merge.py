@@ -19,16 +19,17 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table.snapshots import Operation
 
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
+from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.core.plain_data import from_plain, to_plain
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Choice, Commit
 from spark_jobs.sinks.contract import Action, Runner, WriterRule
 from spark_jobs.sinks.iceberg.batch_commit import BatchCommit, Stage
 from spark_jobs.sinks.iceberg.catalogs import reaching
-from spark_jobs.sinks.iceberg.columns import Fields
 from spark_jobs.sinks.iceberg.committing import TableCommit, conflict
 from spark_jobs.sinks.iceberg.live_files import LiveFile
-from spark_jobs.sinks.iceberg.new_files import NewFiles, document_of, file_of
+from spark_jobs.sinks.iceberg.new_files import document_of, file_of
 from spark_jobs.sinks.iceberg.row_removal import RowRemoval, Writes
 from spark_jobs.sinks.iceberg.snapshots import FileChange
 from spark_jobs.sinks.iceberg.table import IcebergTable, open_table
@@ -67,11 +68,10 @@ class MergeStage:
         return Choice("spark" if size > rule.limit else "task", what)
 
     def put(
-        self, target: IcebergTable, action: Action, fields: Fields, added: Sequence[DataFile], keys: pa.Table
+        self, target: IcebergTable, action: Action, commit: TableCommit, added: Sequence[DataFile], keys: pa.Table
     ) -> None:
         """Take a merge; its document appears last, so a half staged merge is none.
 
-        :param fields: of the table after it.
         :param added: files with its rows, which nobody sees yet.
         :param keys: of all stored rows that go.
         """
@@ -82,7 +82,7 @@ class MergeStage:
             pq.write_table(keys, stream, compression="lz4")
         document = {
             "location": target.location,
-            "base": _base(target, fields),
+            "base": _base(target, commit),
             "commit": asdict(action.commit),
             "columns": None if action.columns is None else _columns_document(action.columns),
             "added": [document_of(file) for file in added],
@@ -91,22 +91,25 @@ class MergeStage:
         self.storage.write_json(f"{self.folder}/{_FILE}", document)
 
 
-def _base(target: IcebergTable, fields: Fields) -> list[Any]:
-    """Return what a merge stands on: the table, its snapshot, and the fields that it has after the merge."""
-    snapshot = None if target.snapshot is None else target.snapshot.snapshot_id
-    return [str(target.table.metadata.table_uuid), snapshot, list(fields.fields)]
+def _base(target: IcebergTable, commit: TableCommit) -> list[Any]:
+    """Return what a merge stands on: the table, its snapshot and spec, and the fields and spec that it has then."""
+    metadata, snapshot = target.table.metadata, None if target.snapshot is None else target.snapshot.snapshot_id
+    spec_ids = [metadata.default_spec_id, commit.spec.spec_id]
+    return [str(metadata.table_uuid), snapshot, spec_ids, list(commit.fields.fields)]
 
 
 def _columns_document(columns: TargetSchema) -> dict[str, Any]:
     schema = base64.b64encode(columns.columns.serialize().to_pybytes()).decode()
-    return {"ids": list(columns.ids), "schema": schema, "key": list(columns.key)}
+    layout = to_plain(columns.layout)
+    return {"ids": list(columns.ids), "schema": schema, "key": list(columns.key), "layout": layout}
 
 
 def _columns_of(document: Mapping[str, Any] | None) -> TargetSchema | None:
     if document is None:
         return None
     schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(document["schema"])))
-    return TargetSchema(tuple(document["ids"]), schema, tuple(document["key"]))
+    layout = from_plain(TableLayout, document["layout"])
+    return TargetSchema(tuple(document["ids"]), schema, tuple(document["key"]), layout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,7 @@ def let_go(part: MergePart) -> FileChange | CdcError:
     try:
         target, commit = _opened(part.options, part.merge)
         change = FileChange()
-        files = NewFiles(commit.io, commit.folder, commit.fields)
+        files = commit.new_files()
         removal = RowRemoval(target, commit, files, change, part.writes)
         try:
             keys = _keys(Storage(part.lake, part.lake_options), part.merge)
@@ -155,7 +158,7 @@ def _opened(options: Mapping[str, str], merge: Mapping[str, Any]) -> tuple[Icebe
     if not target.exists:
         raise conflict(target)
     commit = TableCommit(target, _columns_of(merge["columns"]), Commit(**merge["commit"]))
-    if _base(target, commit.fields) != merge["base"]:
+    if _base(target, commit) != merge["base"]:
         raise conflict(target)
     return target, commit
 
@@ -221,7 +224,7 @@ class SharedMerges:
 
     def _parts(self, merge: Mapping[str, Any], parallelism: int) -> Iterator[MergePart]:
         target, commit = _opened(self._options, merge)
-        files = NewFiles(commit.io, commit.folder, commit.fields)
+        files = commit.new_files()
         touched = RowRemoval(target, commit, files, FileChange(), self._writes).files_with(_keys(self._storage, merge))
         size = sum(file.file.file_size_in_bytes for file in touched)
         for some in _portions(touched, size / (_PARTS_EACH * max(1, parallelism))):

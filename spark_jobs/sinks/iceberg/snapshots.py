@@ -21,11 +21,12 @@ from pyiceberg.manifest import (
     ManifestWriterV2,
     write_manifest_list,
 )
-from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
 
 from spark_jobs.sinks.iceberg.live_files import LiveFiles
+from spark_jobs.sinks.iceberg.partitions import lost_sources
 
 _CODEC = "deflate"
 _MOST_MANIFESTS = 24  # more are put together: each is read by every merge and every reader
@@ -72,10 +73,20 @@ class SnapshotWriter:
     :param folder: of the table's metadata.
     :param parent: the snapshot that it follows, None for the first.
     :param schema: of the table then.
+    :param spec_of: each partition spec of the table then, by its number.
     """
 
-    def __init__(self, io: FileIO, folder: str, snapshot_id: int, parent: Snapshot | None, schema: Schema) -> None:
+    def __init__(
+        self,
+        io: FileIO,
+        folder: str,
+        snapshot_id: int,
+        parent: Snapshot | None,
+        schema: Schema,
+        spec_of: Mapping[int, PartitionSpec],
+    ) -> None:
         self._io, self._folder, self._id, self._parent, self._schema = io, folder, snapshot_id, parent, schema
+        self._spec_of = spec_of
         self._mark, self._count = uuid.uuid4(), 0
 
     def write(
@@ -114,7 +125,7 @@ class SnapshotWriter:
             )
             for file in files
         ]
-        return [self._manifest(content, entries)] if entries else []
+        return self._manifests(content, entries)
 
     def _others(self, live: LiveFiles, removed: Mapping[str, DataFile]) -> list[ManifestFile]:
         """Return the manifests of the files that stay, and write those again whose files go; many become one."""
@@ -130,8 +141,7 @@ class SnapshotWriter:
                     others.append(manifest)
                     continue
                 entries += [self._with_status(entry, removed) for entry in of_manifest]
-            if entries:
-                others.append(self._manifest(content, entries))
+            others += self._manifests(content, entries)
         return others
 
     def _with_status(self, entry: ManifestEntry, removed: Mapping[str, DataFile]) -> ManifestEntry:
@@ -144,11 +154,23 @@ class SnapshotWriter:
             data_file=entry.data_file,
         )
 
-    def _manifest(self, content: ManifestContent, entries: Sequence[ManifestEntry]) -> ManifestFile:
+    def _manifests(self, content: ManifestContent, entries: Sequence[ManifestEntry]) -> list[ManifestFile]:
+        """Write entries into a manifest for each partition spec."""
+        by_spec: dict[int, list[ManifestEntry]] = {}
+        for entry in entries:
+            spec_id = entry.data_file.spec_id
+            if entry.status == ManifestEntryStatus.DELETED and lost_sources(self._spec_of[spec_id], self._schema):
+                continue  # of what has no type any more nothing can be written, and no reader misses it
+            by_spec.setdefault(spec_id, []).append(entry)
+        return [self._manifest(content, some, self._spec_of[spec_id]) for spec_id, some in by_spec.items()]
+
+    def _manifest(
+        self, content: ManifestContent, entries: Sequence[ManifestEntry], spec: PartitionSpec
+    ) -> ManifestFile:
         kind = _DeleteManifestWriter if content == ManifestContent.DELETES else ManifestWriterV2
         output = self._io.new_output(f"{self._folder}/{self._mark}-m{self._count}.avro")
         self._count += 1
-        with kind(UNPARTITIONED_PARTITION_SPEC, self._schema, output, self._id, _CODEC) as writer:
+        with kind(spec, self._schema, output, self._id, _CODEC) as writer:
             for entry in entries:
                 writer.add_entry(entry)
         return writer.to_manifest_file()
@@ -156,9 +178,9 @@ class SnapshotWriter:
     def _summary(self, change: FileChange, operation: Operation, says: Mapping[str, str]) -> Summary:
         collector = SnapshotSummaryCollector()
         for file in (*change.added, *change.deletes):
-            collector.add_file(file, self._schema)
+            collector.metrics.add_file(file)  # its own way wants the partition of each file as a path
         for file in change.removed.values():
-            collector.remove_file(file, self._schema)
+            collector.metrics.remove_file(file)
         before = None if self._parent is None else self._parent.summary
         # pyiceberg takes the totals of a replacement for unknown (0.12)
         summary = update_snapshot_summaries(Summary(Operation.OVERWRITE, **collector.build(), **says), before)

@@ -27,6 +27,7 @@ from spark_jobs.sinks.commits import Commit, Owner
 from spark_jobs.sinks.iceberg.catalogs import Missing, Refused, open_catalog, reaching
 from spark_jobs.sinks.iceberg.columns import Fields, stored_fields
 from spark_jobs.sinks.iceberg.live_files import LiveFile, LiveFiles, bounds_of
+from spark_jobs.sinks.iceberg.partitions import KeyPartitions, own_spec, spec_by_id
 from spark_jobs.sinks.key_bounds import KeyBounds
 from spark_jobs.sinks.ownership import demand_ours
 
@@ -74,8 +75,10 @@ class IcebergTable:
                 return None
             except Refused as error:
                 raise self._name_refused() from error
-        if table.metadata.format_version != 2 or not table.spec().is_unpartitioned():
-            what = "partitions" if not table.spec().is_unpartitioned() else f"format version {table.format_version}"
+        spec = table.spec()
+        parted = not spec.is_unpartitioned() and own_spec(table.properties) != spec.spec_id
+        if table.metadata.format_version != 2 or parted:
+            what = "partitions that others made" if parted else f"format version {table.format_version}"
             raise SinkError(
                 "sink.unreadable",
                 f"the table has {what}, which this sink cannot write",
@@ -252,6 +255,14 @@ class IcebergTable:
         with reaching(self.where):
             return LiveFiles(self.snapshot, self.table.io)
 
+    def partition_sources(self) -> set[int]:
+        """Return the ids of the columns that files of the version are partitioned by."""
+        with reaching(self.where):
+            used = {manifest.partition_spec_id for manifest in self.live.manifests}
+        spec_of = spec_by_id(self.table.metadata)
+        own = dict(zip(self.fields.fields, self.fields.ids, strict=True))
+        return {own.get(field.source_id, 0) for number in used for field in spec_of[number].fields}
+
     def files(self) -> list[LiveFile]:
         """Return the data files of the version."""
         with reaching(self.where):
@@ -269,11 +280,12 @@ class IcebergTable:
         """
         if not keys.num_rows:
             return []
-        narrowed = KeyBounds(keys)
+        narrowed, parted = KeyBounds(keys), KeyPartitions(keys, self.fields, spec_by_id(self.table.metadata))
         fields = {name: self.fields.fields[self.schema.get_field_index(name)] for name in narrowed.names}
         candidates = []
         for file in self.files() if among is None else among:
             within = narrowed.within(bounds_of(file.file, self.iceberg_schema, fields))
+            within = parted.within(file.file, within)
             if len(within):
                 candidates.append(LiveFile(file.file, file.deletes, within))
         return candidates
@@ -307,7 +319,9 @@ class IcebergTable:
 
         :param whole: whether deleted rows are read, too.
         """
-        scan = ArrowScan(self.table.metadata, self.table.io, fields.schema(), AlwaysTrue())
+        # for a column that a file lacks pyiceberg asks its partition spec, whose own columns may be gone by now
+        metadata = self.table.metadata.model_copy(update={"partition_specs": []})
+        scan = ArrowScan(metadata, self.table.io, fields.schema(), AlwaysTrue())
         with reaching({**self.where, "file": file.path}):
             for batch in scan.to_record_batches([file.scan(whole=whole)]):
                 yield pa.Table.from_batches([batch]).cast(fields.columns)

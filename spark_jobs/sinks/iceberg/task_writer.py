@@ -20,7 +20,7 @@ from spark_jobs.sinks.iceberg.catalogs import reaching
 from spark_jobs.sinks.iceberg.columns import widens
 from spark_jobs.sinks.iceberg.committing import TableCommit, conflict
 from spark_jobs.sinks.iceberg.live_files import LiveFile
-from spark_jobs.sinks.iceberg.new_files import NewFiles
+from spark_jobs.sinks.iceberg.new_files import NewFiles, PartitionedFiles
 from spark_jobs.sinks.iceberg.row_removal import RowRemoval, Writes
 from spark_jobs.sinks.iceberg.shared_merge import MergeStage
 from spark_jobs.sinks.iceberg.snapshots import FileChange
@@ -53,7 +53,7 @@ class TaskWriter:
             target = target.newest()
         commit = TableCommit(target, action.columns, action.commit)
         change = FileChange()
-        files = NewFiles(commit.io, commit.folder, commit.fields, order=action.order)
+        files = commit.new_files()
         try:
             rows = RowChange(target, action, commit, files, change, self._writes)
             keys = rows.write()
@@ -71,7 +71,7 @@ class TaskWriter:
             raise
         action.commit.facts["writer"] = self.choice.document()
         if shared is not None and keys is not None:
-            shared.put(target, action, commit.fields, change.added, keys)
+            shared.put(target, action, commit, change.added, keys)
             return None
         # from here on the files stay: a commit that seems to fail may have gone through
         operation = _OPERATIONS.get(action.verb, Operation.OVERWRITE)
@@ -105,7 +105,9 @@ class TaskWriter:
         """Return whether stored values can be read as those of the new columns, by ids of fields."""
         if not target.exists:
             return False
-        before = old.types()
+        before, sources = old.types(), target.partition_sources()
+        if not sources <= set(new.ids):  # the files of such a partition cannot stay
+            return False
         return all(own not in before or widens(before[own], kind) for own, kind in new.types().items())
 
     def subtracts(self, target: IcebergTable) -> bool:
@@ -118,7 +120,7 @@ class TableFiles:
 
     def __init__(self, target: IcebergTable, columns: TargetSchema) -> None:
         self._target, commit = target, TableCommit(target, columns, None)
-        self._files = NewFiles(commit.io, commit.folder, commit.fields, order=columns.order)
+        self._files = commit.new_files()
 
     def add(self, rows: pa.Table) -> None:
         """Take rows."""
@@ -143,7 +145,7 @@ class RowChange(RowRemoval):
         target: IcebergTable,
         action: Action,
         commit: TableCommit,
-        files: NewFiles,
+        files: NewFiles | PartitionedFiles,
         change: FileChange,
         writes: Writes,
     ) -> None:

@@ -98,3 +98,52 @@ def test_an_order_that_is_none_is_refused() -> None:
     assert _problem("delta", {"cluster_by": []}).endswith("cluster_by: is empty")
     assert _problem("delta", {"cluster_by": ["a", "a"]}).endswith("cluster_by: named twice: a")
     assert "did you mean 'cluster_by'?" in _problem("delta", {"clusterby": ["a"]})
+
+
+@pytest.mark.parametrize(
+    ("entry", "transform", "column", "name"),
+    [
+        ("country", "identity", "country", "country"),
+        ("identity(a(b))", "identity", "a(b)", "a_b_"),
+        ("month(created_at)", "month", "created_at", "created_at_month"),
+        (" Day ( x y ) ", "day", "x y", "x_y_day"),
+        ("bucket(16, id)", "bucket[16]", "id", "id_bucket_16"),
+        ("bucket(2, 1é)", "bucket[2]", "1é", "_1__bucket_2"),
+        ("truncate(4,name)", "truncate[4]", "name", "name_trunc_4"),
+    ],
+)
+def test_partitions_are_columns_and_transforms_of_columns(entry: str, transform: str, column: str, name: str) -> None:
+    pipeline = _pipeline("iceberg", {"partition_by": [entry]}, "shop.*")
+    (rule,) = pipeline.tables.layout("shop.orders").partition_by
+    assert (rule.transform, rule.column, rule.name) == (transform, column, name)
+    assert CdcPipeline.from_dict(pipeline.to_dict()) == pipeline
+    assert pipeline.tables.policy("shop.orders", pipeline.policy) == pipeline.policy
+
+
+@pytest.mark.parametrize(
+    ("entries", "problem"),
+    [
+        (["bucket(id)"], "'bucket(id)' lacks a number from 1, as in bucket(16, id)"),
+        (["bucket(0, id)"], "lacks a number from 1"),
+        (["truncate(2147483648, id)"], "lacks a number from 1"),
+        (["month(4, at)"], "takes no number"),
+        (["week(at)"], "names no transform; known: column, year(column)"),
+        (["month(at"], "is not understood"),
+        (["month()"], "is not understood"),
+        (["a", "identity(a)"], "identity of a is there twice"),
+        (["year(at)", "month(at)"], "state one time of at, the finest"),
+        (["a", "a"], "named twice: a"),
+        ("month(at)", "expected a list of texts, got text"),
+        ([], "is empty"),
+    ],
+)
+def test_partitions_that_are_none_are_refused(entries: object, problem: str) -> None:
+    said = _problem("iceberg", {"partition_by": entries})
+    assert said.startswith("tables.shop.orders.partition_by")
+    assert problem in said
+
+
+def test_a_sink_without_partitions_says_so() -> None:
+    said = _problem("delta", {"partition_by": ["country"]})
+    assert said == "tables.shop.orders.partition_by: a sink of type delta does not partition tables; state cluster_by"
+    assert "did you mean 'partition_by'?" in _problem("iceberg", {"partitioned_by": ["country"]})
