@@ -23,17 +23,14 @@ from airflow_provider_cdc.core.apply.merge_plan import LaterRows
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.config.table_layout import TableLayout
-from airflow_provider_cdc.core.documents import JobDocument, Maintenance, TableMaintenance
+from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Choice, Commit, Owner
+from spark_jobs.sinks.driver_contract import Runner, SparkSide, StagedCommits
 from spark_jobs.sinks.names import NameRule
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
-
-Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-"""Runs a function of a module over documents, in tasks, and returns the answers in the order of the documents."""
 
 Verb = Literal["create", "append", "merge", "subtract", "overwrite"]
 
@@ -310,43 +307,6 @@ class PreviewWriter(Writer[Opened], Protocol[Opened]):
 
     files: int
     file_bytes: int
-
-
-class SparkSide(Protocol):
-    """Prepares Spark for what its driver is to commit."""
-
-    def settings(self, job: JobDocument) -> dict[str, str]:
-        """Return properties that Spark needs for it, secrets included."""
-        ...
-
-    def demand_libraries(self, job: JobDocument, context: SparkContext) -> None:
-        """Refuse a batch that Spark may have to write, if it lacks a library for that.
-
-        :param context: with a session.
-        :raises ConfigurationError: names what is missing.
-        """
-        ...
-
-    def can_name(self, columns: Sequence[str]) -> bool:
-        """Return whether Spark can write columns of these names."""
-        ...
-
-
-class StagedCommits(Protocol):
-    """Commits on the driver what tasks staged: through Spark, divided among tasks, or all tables at once.
-
-    :ivar together: readers see the commits of all tables, or of none.
-    """
-
-    together: bool
-
-    def commit(self, folders: Sequence[str], parallelism: int) -> Sequence[Exception | None]:
-        """Commit what tasks staged, a table in each folder; nothing is done for one with nothing in it.
-
-        :param parallelism: tasks that run at a time.
-        :return: of each what went wrong, None for nothing: ``UnavailableError`` where it may succeed later.
-        """
-        ...
 
 
 class Sink(Protocol[Table]):

@@ -12,6 +12,7 @@ import pytest
 
 from airflow_provider_cdc.core.config import CdcPipeline, DeltaSink, KafkaSource, RunPolicy, SparkSettings, TableRules
 from airflow_provider_cdc.core.config.lake import Lake
+from airflow_provider_cdc.core.config.register import Register
 from airflow_provider_cdc.core.config.sink import IcebergSink
 from airflow_provider_cdc.core.config.source import CanalSource
 from airflow_provider_cdc.core.config.tables import TableRule
@@ -26,6 +27,7 @@ PARTS: tuple[tuple[str, str, type[Any]], ...] = (
     ("### Source", "source", KafkaSource),
     ("With `type: canal-tcp`", "source", CanalSource),
     ("### Sink", "sink", DeltaSink),
+    ("In `sink.register`", "sink.register", Register),
     ("With `sink.type: iceberg`", "sink", IcebergSink),
     ("### Lake", "lake", Lake),
     ("### Tables", "tables", TableRules),
@@ -64,7 +66,7 @@ def keys_of(section: str, kind: type[Any]) -> dict[str, str]:
         default = one.default_factory() if one.default_factory is not MISSING else one.default
         defaults[f"{section}.{one.name}".lstrip(".")] = shown(default)
     sections = {section for _, section, _ in PARTS}
-    return {key: default for key, default in defaults.items() if key not in sections}
+    return {key: default for key, default in defaults.items() if "." in key or key not in sections}
 
 
 @pytest.mark.parametrize("number", range(len(PARTS)))

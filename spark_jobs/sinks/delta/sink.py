@@ -12,7 +12,7 @@ from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import JobDocument, Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import CdcError
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.contract import Runner, WriterRule, WrittenRows
+from spark_jobs.sinks.contract import WriterRule, WrittenRows
 from spark_jobs.sinks.delta.chosen_writer import ChosenWriter
 from spark_jobs.sinks.delta.maintenance import maintain
 from spark_jobs.sinks.delta.preview_writer import PreviewWriter
@@ -20,6 +20,7 @@ from spark_jobs.sinks.delta.spark_libraries import demand_libraries, session_set
 from spark_jobs.sinks.delta.spark_writer import SparkWriter, StageWriter, can_name
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
+from spark_jobs.sinks.driver_contract import Runner
 from spark_jobs.sinks.names import NameRule
 
 if TYPE_CHECKING:

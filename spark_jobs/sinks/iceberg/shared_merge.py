@@ -24,7 +24,8 @@ from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.plain_data import from_plain, to_plain
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Choice, Commit
-from spark_jobs.sinks.contract import Action, Runner, WriterRule
+from spark_jobs.sinks.contract import Action, WriterRule
+from spark_jobs.sinks.driver_contract import Runner
 from spark_jobs.sinks.iceberg.batch_commit import BatchCommit, Stage
 from spark_jobs.sinks.iceberg.catalogs import reaching
 from spark_jobs.sinks.iceberg.committing import TableCommit, conflict

@@ -12,7 +12,8 @@ from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import CdcError
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.contract import Runner, WriterRule, WrittenRows
+from spark_jobs.sinks.contract import WriterRule, WrittenRows
+from spark_jobs.sinks.driver_contract import Runner
 from spark_jobs.sinks.iceberg.batch_commit import BatchCommit, Stage
 from spark_jobs.sinks.iceberg.catalogs import NAMES, open_catalog, reaching
 from spark_jobs.sinks.iceberg.maintenance import maintain

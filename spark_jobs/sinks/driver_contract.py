@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Define what the driver does for a kind of table: it prepares Spark, and commits what tasks staged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from airflow_provider_cdc.core.documents import JobDocument
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+"""Runs a function of a module over documents, in tasks, and returns the answers in the order of the documents."""
+
+
+class SparkSide(Protocol):
+    """Prepares Spark for what its driver is to commit."""
+
+    def settings(self, job: JobDocument) -> dict[str, str]:
+        """Return properties that Spark needs for it, secrets included."""
+        ...
+
+    def demand_libraries(self, job: JobDocument, context: SparkContext) -> None:
+        """Refuse a batch that Spark may have to write, if it lacks a library for that.
+
+        :param context: with a session.
+        :raises ConfigurationError: names what is missing.
+        """
+        ...
+
+    def can_name(self, columns: Sequence[str]) -> bool:
+        """Return whether Spark can write columns of these names."""
+        ...
+
+
+class StagedCommits(Protocol):
+    """Commits on the driver what tasks staged: through Spark, divided among tasks, or all tables at once.
+
+    :ivar together: readers see the commits of all tables, or of none.
+    """
+
+    together: bool
+
+    def commit(self, folders: Sequence[str], parallelism: int) -> Sequence[Exception | None]:
+        """Commit what tasks staged, a table in each folder; nothing is done for one with nothing in it.
+
+        :param parallelism: tasks that run at a time.
+        :return: of each what went wrong, None for nothing: ``UnavailableError`` where it may succeed later.
+        """
+        ...
