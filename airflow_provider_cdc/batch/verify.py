@@ -12,7 +12,6 @@ from airflow_provider_cdc.batch.explain import demand_known_batches
 from airflow_provider_cdc.batch.job import JobMaker
 from airflow_provider_cdc.batch.lake_question import ask
 from airflow_provider_cdc.batch.orders import demand_tables
-from airflow_provider_cdc.batch.result import table_states
 from airflow_provider_cdc.batch.source_log import open_log
 from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline
@@ -20,6 +19,7 @@ from airflow_provider_cdc.core.documents import Difference, Rebuild, TableLine, 
 from airflow_provider_cdc.core.model.status import BatchStatus, TableStatus
 from airflow_provider_cdc.core.plain_data import Document
 from airflow_provider_cdc.ledger import SYNC, Batch, Ledger
+from airflow_provider_cdc.ledger.proofs import TableProofs
 
 
 @dataclass(slots=True)
@@ -64,6 +64,7 @@ def verify(pipeline: CdcPipeline, tables: Sequence[str] = (), *, say: Callable[[
     """Compare tables, as readers see them now, with all that the change log has of them.
 
     It runs in a process of this machine, whatever engine the pipeline has, and holds one table at a time in memory.
+    That a table is equal goes into the ledger, unless a batch of it came in between.
 
     :param tables: ``database.table`` of each; all that are ``ok`` if empty.
     :param say: takes one line of progress.
@@ -71,7 +72,8 @@ def verify(pipeline: CdcPipeline, tables: Sequence[str] = (), *, say: Callable[[
     :raises UnavailableError: the lake holds batches that the ledger does not know.
     """
     ledger = Ledger(ledger_url(pipeline.ledger))
-    states = table_states(ledger, pipeline.name)
+    documents = ledger.tables(pipeline.name)
+    states = {table_id: TableState.from_document(document) for table_id, document in documents.items()}
     there = {f"{s.database}.{s.table}": s for s in states.values() if s.state != TableStatus.DROPPED and s.location}
     demand_tables(tables, there.values())
     names = list(tables) or sorted(name for name, state in there.items() if state.state == TableStatus.OK)
@@ -91,6 +93,9 @@ def verify(pipeline: CdcPipeline, tables: Sequence[str] = (), *, say: Callable[[
     lines = {f"{line.database}.{line.table}": line for line in result.tables}
     verdict.tables = [_verdict(name, lines.get(name), there[name]) for name in names]
     verdict.position = min(there[name].applied_position for name in names)
+    equal = [there[table.table] for table in verdict.tables if table.equal]
+    proofs = [(documents[s.table_id], s.proof.of_whole_table(s.applied_position).document()) for s in equal]
+    TableProofs(ledger_url(pipeline.ledger)).record(pipeline.name, proofs)
     return verdict
 
 

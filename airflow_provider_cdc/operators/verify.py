@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CdcVerifyOperator(PipelineOperator):
-    """Compare tables with all that the change log has of them; write nothing, and read nothing of the source.
+    """Compare tables with all that the change log has of them; write to no table, and read nothing of the source.
 
     The result has ``pipeline``, ``seq``, ``position``, ``equal`` and ``tables``: of each ``table``, ``equal``, equal
     ``rows``, ``counts`` of rows that differ by kind, and ``reason`` where it cannot be compared; never values. The task

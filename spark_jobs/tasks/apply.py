@@ -17,7 +17,7 @@ from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_p
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema, target_schema
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.apply.witness import Findings
-from airflow_provider_cdc.core.documents import JobDocument, Rebuild, TableState
+from airflow_provider_cdc.core.documents import JobDocument, Proof, Rebuild, TableState
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
@@ -85,7 +85,9 @@ class TableApply:
         self._timeline = TableTimeline.from_document(task.timeline) if resolved is None else resolved.timeline
         self._format = open_format(job.format, job.format_options)
         self._pending: OpenRemovals | None = None  # after this batch
+        self._verification = verification_of(self._policy, job, self._format)
         self._witness: TableWitness | None = None
+        self._is_compared = False
         self._states: dict[int | None, TableState] = {}  # by the batch that left pending deletes
         self._committing = False
         self.refused: list[dict[str, Any]] = []
@@ -194,7 +196,7 @@ class TableApply:
             read=self._base.rows,
             snapshot_position=task.snapshot_position,
             open_removals=pending_deletes.read(self._storage, self.job.pipeline, task.base),
-            verification=verification_of(self._policy, self.job, self._format),
+            verification=self._verification,
         )
 
     def _ordered(self, images: dict[str, StoredImages] | None) -> Changes:
@@ -224,7 +226,17 @@ class TableApply:
             state = committed_state(self.task, self._timeline, self.job.seq, pending_seq)
             state = noted(state, self._pending, exact=self._format.order == "exact")
             self._states[pending_seq] = replace(state, spark_may_write=self._spark_may_write)
-        return self._states[pending_seq]
+        state = self._states[pending_seq]
+        return replace(state, proof=self._proof(state.applied_position))
+
+    def _proof(self, position: str) -> Proof:
+        """Return how far the rows are proved after this batch.
+
+        :param position: newest that they went through.
+        """
+        before, findings = Proof() if self.task.base is None else self.task.base.proof, self.findings
+        is_compared = self._is_compared and self._pending is None
+        return before.after(position, findings.counts, findings.agreed, compared=is_compared)
 
     def _commit(self, target: Stored, base_schema: TableSchema | None, plan: MergePlan) -> tuple[str, int | None, int]:
         """Make the cheapest commit that makes the table right; return what it does, its version and its upserts."""
@@ -233,6 +245,7 @@ class TableApply:
         facts = self._facts(plan, upserts, deletes)
         action = self._action(target, base_schema, plan, Commit(self._app, self.job.seq, facts))
         if action is None:
+            self._compare(None, plan, base_schema)
             return "", self.task.expected, 0
 
         def typed(rows: int) -> None:
@@ -246,16 +259,23 @@ class TableApply:
         version = self._carry_out(target, action)
         return action.verb, version, int(facts["upserts"])
 
-    def _compare(self, action: Action, plan: MergePlan, base_schema: TableSchema | None) -> None:
+    def _compare(self, action: Action | None, plan: MergePlan, base_schema: TableSchema | None) -> None:
         """Compare the changes with the rows that they find, or leave that to the writer, which meets them.
 
         :raises DataError: ``apply.contradicted``.
         """
-        witness, task = plan.steps[0].witness, self.task
-        if witness is None or self._comparing is not None:
+        witness, task, of_one_step = plan.steps[0].witness, self.task, len(plan.steps) == 1
+        # without a witness no change says what it found, but for removals that found no row
+        self._is_compared = self._verification is not None and witness is None and of_one_step
+        if witness is None or action is None or self._comparing is not None:
             return
+
+        def done() -> None:
+            self._is_compared = of_one_step
+            action.commit.facts["state"] = self._state(committed=True).document()
+
         explained = explanation(task, self._timeline, self._policy, plan)
-        self._witness = TableWitness(witness, f"{task.database}.{task.table}", self._policy, explained)
+        self._witness = TableWitness(witness, f"{task.database}.{task.table}", self._policy, explained, done)
         self._witness.demand_joined()
         if action.verb == "merge":
             action.met = self._witness

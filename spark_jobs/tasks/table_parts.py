@@ -285,6 +285,7 @@ class _Part(TableApply):
             parts = [rows for rows in written if rows.added or rows.staged]
             report.status, report.action = ApplyStatus.COMMITTED, action.verb
             action = replace(action, later=None, parts=parts, unmatched=self._settles(facts, step))
+            self._is_compared = self._verification is not None and not self._key  # by whole rows
             try:
                 report.version = self._carry_out(target, action)
             except DataError:  # before the commit: a removed row is not there

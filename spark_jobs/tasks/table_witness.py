@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
@@ -69,10 +71,13 @@ class TableWitness:
 
     :param table: ``database.table``.
     :param explained: what else explains contradictions, so that they are only counted; empty for nothing.
+    :param done: is called once all stored rows were met, where nothing prevents the commit.
     """
 
-    def __init__(self, witness: Witness, table: str, policy: RunPolicy, explained: str) -> None:
-        self._witness, self._table = witness, table
+    def __init__(
+        self, witness: Witness, table: str, policy: RunPolicy, explained: str, done: Callable[[], None]
+    ) -> None:
+        self._witness, self._table, self._done = witness, table, done
         self._counts_only = bool(explained) or policy.on_contradiction == "count"
 
     @property
@@ -102,6 +107,7 @@ class TableWitness:
         :raises DataError: ``apply.contradicted``.
         """
         self._demand(self._witness.finish())
+        self._done()
 
     def _demand(self, findings: Findings) -> None:
         if not findings.counts or self._counts_only:

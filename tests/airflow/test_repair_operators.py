@@ -88,12 +88,29 @@ def test_a_deleted_table_is_rebuilt_and_one_that_cannot_be_fails_the_task(shop: 
     assert sorted(map(str, rows(shop.lake, "shop", "customers"))) == before
 
 
+def state_of(shop: Shop) -> dict[str, Any]:
+    """Return the ledger's state of the customers."""
+    states = Ledger(f"sqlite:///{shop.ledger}").tables("shop").values()
+    return next(state for state in states if state["table"] == "customers")
+
+
+def proof_of(shop: Shop) -> dict[str, Any]:
+    proof: dict[str, Any] = state_of(shop)["proof"]
+    return proof
+
+
+def position_of(shop: Shop) -> str:
+    return str(state_of(shop)["applied_position"])
+
+
 def test_rows_that_somebody_removed_by_hand_are_named_and_rebuilt(shop: Shop) -> None:
     operator = CdcVerifyOperator(task_id="verify", pipeline=str(shop.file()))
     assert shop.run("sync", "--until", until(0)).code == 0
     equal = run(operator)
     assert equal["equal"]
     assert {table["table"] for table in equal["tables"]} >= {"shop.customers", "shop.orders"}
+    proved = proof_of(shop)
+    assert proved["until"] == proved["whole_until"] == position_of(shop) >= equal["position"]
     table = DeltaTable(shop.lake / "shop" / "customers")
     keys = sorted(row["id"] for row in table.to_pyarrow_table(columns=["id"]).to_pylist())
     gone, before = keys[5:15], sorted(map(str, rows(shop.lake, "shop", "customers")))
@@ -107,8 +124,11 @@ def test_rows_that_somebody_removed_by_hand_are_named_and_rebuilt(shop: Shop) ->
     assert {one["kind"] for one in verdict["differences"]} == {"row_missing"}
     assert sorted(int(one["row"][0]) for one in verdict["differences"]) == gone
 
+    assert proof_of(shop) == proved
     assert shop.run("rebuild", "shop.customers").code == 0
+    assert proof_of(shop)["whole_until"] == ""
     assert run(operator)["equal"]
+    assert proof_of(shop)["whole_until"] == position_of(shop)
     assert sorted(map(str, rows(shop.lake, "shop", "customers"))) == before
 
 

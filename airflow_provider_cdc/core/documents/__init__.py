@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.documents.orders import (
     RebuildSource,
     Replay,
 )
+from airflow_provider_cdc.core.documents.proof import Proof
 from airflow_provider_cdc.core.documents.result import (
     Difference,
     ExpiredLog,
@@ -41,6 +42,7 @@ __all__ = [
     "Look",
     "Maintenance",
     "Order",
+    "Proof",
     "QuarantineEntry",
     "Rebuild",
     "RebuildSource",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_provider_cdc.core.documents.proof import Proof
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.core.plain_data import Document
 
@@ -38,6 +39,7 @@ class TableState(Document):
         start Spark with it.
     :param resolved_since: batch whose rows the newest commit went on from, 0 where it began with nothing: rows of later
         batches that did not fit then, and do now, are in the table. None before the first commit.
+    :param proof: how far the log has proved the rows. Documents of earlier versions have none: it begins then.
     """
 
     table_id: str
@@ -67,3 +69,4 @@ class TableState(Document):
     spark_may_write: bool = False
     made_with: dict[str, str] | None = None
     resolved_since: int | None = None
+    proof: Proof = field(default_factory=Proof)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep how far the log has proved the rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from airflow_provider_cdc.core.plain_data import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Proof(Document):
+    """Say how far the changes that were compared with the rows that they found agree with them.
+
+    It is part of the state of the rows: it goes back with a rewind, and begins again with them.
+
+    :param until: newest position up to which all of them do, empty where nothing was compared yet. It moves on with the
+        table, and stays where a contradiction is counted.
+    :param whole_until: newest position at which all rows were compared with the change log and are equal, empty where
+        that never was. The ledger alone knows it until the table's next batch.
+    :param agreed_rows: rows that had all values that the log says, since the rows began. A row that several changes
+        found counts for each, so there are not more different ones.
+    :param contradictions: changes that did not find what the log says, by kind, since the rows began.
+    :param contradicted: whether some of them came after ``whole_until``, so that ``until`` stays.
+    """
+
+    until: str = ""
+    whole_until: str = ""
+    agreed_rows: int = 0
+    contradictions: dict[str, int] = field(default_factory=dict)
+    contradicted: bool = False
+
+    def after(self, position: str, contradictions: Mapping[str, int], agreed: int, *, compared: bool) -> Proof:
+        """Return the proof after a batch.
+
+        :param position: newest that the rows went through.
+        :param contradictions: of the batch, by kind.
+        :param agreed: rows that had all values that the log says.
+        :param compared: whether the batch compared its changes with the rows that they found, or none found any.
+        """
+        counts = dict(self.contradictions)
+        for kind, count in contradictions.items():
+            counts[kind] = counts.get(kind, 0) + count
+        contradicted = self.contradicted or bool(contradictions)
+        until = position if compared and not contradicted else self.until
+        return Proof(until, self.whole_until, self.agreed_rows + agreed, counts, contradicted)
+
+    def of_whole_table(self, position: str) -> Proof:
+        """Return the proof once all rows were compared with the change log and are equal.
+
+        :param position: newest that the rows went through.
+        """
+        return replace(self, until=position, whole_until=position, contradicted=False)
