@@ -16,7 +16,7 @@ from airflow_provider_cdc.ledger import Batch, Ledger, TaskTry
 from airflow_provider_cdc.ledger.records import time_text
 
 SHOWN_VERSIONS = 50
-"""Tables whose versions the event of the cut names: a database column holds the extra."""
+"""Tables whose versions, and whose contradictions, the event of the cut names: a database column holds the extra."""
 
 MOST_BATCHES = 200
 """Batches that one run looks at; older ones, of a pipeline that long ran without outlets, get no events."""
@@ -63,13 +63,18 @@ def asset_events(due: Sequence[Batch], announced: int) -> AssetEvents | None:
     """
     tables: dict[tuple[str, str], dict[str, Any]] = {}
     cut: dict[str, Any] | None = None
+    contradictions: dict[str, dict[str, int]] = {}
     for batch in due:
         result = stored_result(batch)
         if result is None:
             continue
         common = _common(batch, result, repeated=batch.seq <= announced)
         versions = {line.name: line.version for line in result.tables[:SHOWN_VERSIONS]}
-        cut = {**common, "records": result.records, "versions": {**(cut or {}).get("versions", {}), **versions}}
+        contradictions |= {line.name: line.contradictions for line in result.tables if line.contradictions}
+        cut = {
+            **common, "records": result.records, "versions": {**(cut or {}).get("versions", {}), **versions},
+            "contradictions": dict(list(contradictions.items())[:SHOWN_VERSIONS]),
+        }  # fmt: skip
         for line in result.tables:
             if line.action and line.version is not None:
                 name = (line.database, line.table)
@@ -77,6 +82,8 @@ def asset_events(due: Sequence[Batch], announced: int) -> AssetEvents | None:
                 tables[name] = {
                     **common, "table": line.name, "version": line.version, "state": line.state,
                     "rows": {"upserts": line.upserts, "deletes": line.deletes},
+                    "contradictions": line.contradictions,
+                    "proof": None if line.proof is None else line.proof.document(),
                 }  # fmt: skip
     return None if cut is None else AssetEvents(due[-1].seq, cut, tables)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self, TypeVar
 
-from airflow_provider_cdc.core.documents import Result, TableLine, TableState
+from airflow_provider_cdc.core.documents import Proof, Result, TableLine, TableState
 from airflow_provider_cdc.core.errors import CdcError, DataError, error_in, error_members
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.plain_data import Document, from_plain, to_plain
@@ -32,6 +32,7 @@ class TableResult(Document):
     :param writer: who committed, ``task`` or ``spark``, empty without a commit; ``writer_reason`` says why.
     :param contradictions: changes that did not find what the log says, by kind.
     :param agreed: rows before changes that had all values that the log says.
+    :param proof: how far the log has proved the table's rows since they began, None where nothing was compared.
     """
 
     database: str
@@ -46,6 +47,7 @@ class TableResult(Document):
     writer_reason: str = ""
     contradictions: dict[str, int] = field(default_factory=dict)
     agreed: int = 0
+    proof: Proof | None = None
 
     @property
     def name(self) -> str:
@@ -57,7 +59,7 @@ class TableResult(Document):
         left_out = {"state", "version"} if self.state is None else set()
         left_out |= {
             name
-            for name in ("reason", "writer", "writer_reason", "contradictions", "agreed")
+            for name in ("reason", "writer", "writer_reason", "contradictions", "agreed", "proof")
             if not getattr(self, name)
         }
         return {name: value for name, value in to_plain(self).items() if name not in left_out}
@@ -278,6 +280,7 @@ def _table(line: TableLine, state: TableState | None) -> TableResult:
     result.contradictions, result.agreed = line.contradictions, line.agreed
     if state is not None:
         result.state, result.version, result.reason = state.state, state.version, line.reason or state.reason
+        result.proof = None if state.proof == Proof() else state.proof
     return result
 
 

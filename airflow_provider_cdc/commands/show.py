@@ -49,11 +49,15 @@ def tables(args: Namespace) -> int:
                     len(t["columns"]),
                     t["source_time"],
                     t["stale_rows"],
+                    t["proved"],
+                    sum(t["contradictions"].values()),
                     t["reason"],
                 )
                 for t in documents
             ]
-            print_table(("table", "state", "columns", "source time", "stale rows", "reason"), rows)
+            print_table(
+                ("table", "state", "columns", "source time", "stale rows", "proved", "contradictions", "reason"), rows
+            )
         return DONE
 
     return guarded(work, as_json=args.json)
@@ -182,6 +186,11 @@ def _document(state: TableState, location: str, owns_location: bool) -> dict[str
         "location": location if owns_location else None,
         "version": state.version if owns_location else None,
         "position": state.applied_position or None,
+        "proved": state.proof.reach(state.applied_position) or None,
+        "proved_until": state.proof.until or None,
+        "proved_whole_until": state.proof.whole_until or None,
+        "agreed_rows": state.proof.agreed_rows,
+        "contradictions": state.proof.contradictions,
         "source_time": _time(state.source_time),
         "columns": _columns(state.schema),
         "notes": state.notes,

@@ -24,6 +24,7 @@ from airflow_provider_cdc.ledger.records import time_text
 from airflow_provider_cdc.observability.freshness import BATCHES, is_present
 from airflow_provider_cdc.plugins.column_changes import column_changes
 from airflow_provider_cdc.plugins.statement_text import statement_text
+from airflow_provider_cdc.plugins.table_states import table_state
 
 Document = dict[str, Any]
 
@@ -456,30 +457,10 @@ def _table(row: Any, owners: Mapping[str, str]) -> Document:
 
     :param owners: location -> id of the table that has it, where another than the table itself may.
     """
-    shown = {"id": row.table_id, "changed_seq": row.seq, **_table_state(row.document)}
+    shown = {"id": row.table_id, "changed_seq": row.seq, **table_state(row.document)}
     if owners.get(row.document["location"], row.table_id) != row.table_id:
         shown |= {"location": None, "version": None}
     return shown
-
-
-def _table_state(document: Mapping[str, Any]) -> Document:
-    """Return the shown members of a table's state."""
-    table = TableState.from_document(document)
-    return {
-        "database": printable(table.database),
-        "table": printable(table.table),
-        "state": str(table.state),
-        "reason": printable(table.reason),
-        "code": printable(table.code),
-        "location": printable(document["location"]),
-        "waiting_since": table.waiting_since,
-        "applied_position": printable(table.applied_position),
-        "version": table.version,
-        "applied_seq": table.applied_seq,
-        "source_time": table.source_time,
-        "columns": len((table.schema or {}).get("columns") or ()),
-        "notes": [printable(note) for note in table.notes],
-    }
 
 
 def table_history(connection: Connection, pipeline: str, table_id: str, *, before: int | None, limit: int) -> Document:
@@ -513,7 +494,7 @@ def _version(row: Any, previous: Any) -> Document | None:
     names = ("state", "reason", "database", "table")
     if previous is not None and not columns and all(document.get(name) == before.get(name) for name in names):
         return None
-    shown = _table_state(document)
+    shown = table_state(document)
     line = {name: shown[name] for name in ("database", "table", "state", "reason", "code", "version", "source_time")}
     return {
         **line,

@@ -21,7 +21,7 @@ LARGE_FILES = {
     "airflow_provider_cdc/ledger/store.py": 586,
     "airflow_provider_cdc/core/timeline/builder.py": 720,
     "airflow_provider_cdc/core/timeline/table_builder.py": 565,
-    "airflow_provider_cdc/plugins/queries.py": 553,
+    "airflow_provider_cdc/plugins/queries.py": 534,
     "spark_jobs/driver/base_states.py": 569,
     "spark_jobs/driver/new_begins.py": 524,
 }

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_cdc.batch.asset_events import asset_events, due_batches
+from airflow_provider_cdc.core.documents import Proof
 from airflow_provider_cdc.core.model.status import BatchStatus
 from airflow_provider_cdc.ledger import SYNC, Batch, TaskTry
 
@@ -51,13 +52,40 @@ def test_an_event_names_version_rows_and_cut() -> None:
             "version": 7,
             "state": "ok",
             "rows": {"upserts": 2, "deletes": 1},
+            "contradictions": {},
+            "proof": None,
         }
     }
     assert (events.cut["records"], events.cut["versions"]["shop.a"]) == (3, 7)
 
 
+KINDS = {"key_there": 1, "key_missing": 23456, "row_differs": 3}
+
+
+def contradicted(done: Batch) -> Batch:
+    """Return a batch whose tables the log contradicts; those that did not change are parked for it."""
+    assert done.result is not None
+    proof = Proof("p3", "p2", 7, KINDS, contradicted=True).document()
+    return replace(
+        done,
+        result={
+            **done.result,
+            "tables": [{**line, "contradictions": KINDS, "proof": proof} for line in done.result["tables"]],
+        },
+    )
+
+
+def test_events_name_contradictions_and_proof() -> None:
+    events = asset_events([contradicted(batch(4, {"a": 7})), batch(5, {"b": 8})], 3)
+    assert events is not None
+    assert events.cut["contradictions"] == {"shop.a": KINDS, "shop.idle": KINDS}
+    table = events.tables["shop", "a"]
+    assert table["contradictions"] == KINDS
+    assert (table["proof"]["until"], table["proof"]["agreed_rows"]) == ("p3", 7)
+
+
 def test_a_batch_of_many_tables_fits_into_an_event() -> None:
-    events = asset_events([batch(1, {f"table_with_a_long_name_{n:04}": n for n in range(1000)})], 0)
+    events = asset_events([contradicted(batch(1, {f"table_with_a_long_name_{n:04}": n for n in range(1000)}))], 0)
     assert events is not None and len(events.tables) == 1000
     assert max(len(json.dumps(extra)) for extra in (events.cut, *events.tables.values())) < 8192
 

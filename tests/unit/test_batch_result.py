@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_provider_cdc.batch.result import BatchResult, TableResult, UnsettledTable, from_ledger, joined, published
 from airflow_provider_cdc.commands.output import AGAIN, CONFIGURATION, DATA, exit_code
-from airflow_provider_cdc.core.documents import Result, TableLine, TableState
+from airflow_provider_cdc.core.documents import Proof, Result, TableLine, TableState
 from airflow_provider_cdc.core.errors import DataError, UnavailableError
 from airflow_provider_cdc.core.model.status import ApplyStatus, BatchStatus, ResultStatus, TableStatus
 from airflow_provider_cdc.ledger import SYNC, Batch
@@ -117,3 +117,12 @@ def test_of_several_batches_a_table_names_its_newest_writer() -> None:
     for writers, expected in ((("task", "spark", ""), "spark"), (("spark", "task"), "task")):
         (line,) = joined([part(writer) for writer in writers]).tables
         assert (line.writer, line.writer_reason) == (expected, f"{expected}, why")
+
+
+def test_a_table_has_the_proof_of_its_state_and_none_where_nothing_was_compared() -> None:
+    proof = Proof("20", agreed_rows=3, contradictions={"key_there": 1}, contradicted=True)
+    result = Result("shop", 1, ResultStatus.DONE, states=[state("a", proof=proof), state("b")])
+    result.tables = [TableLine("shop", name, ApplyStatus.COMMITTED, "merge") for name in "ab"]
+    document = json.loads(json.dumps(published("shop", result, {}, 0.1).document()))
+    assert [line.get("proof") for line in document["tables"]] == [proof.document(), None]
+    assert BatchResult.from_document(document).tables[0].proof == proof

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from airflow_provider_cdc.commands.show import table_documents
-from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.documents import Proof, TableState
 from airflow_provider_cdc.core.model.status import TableStatus
 
 
@@ -33,3 +33,20 @@ def test_of_tables_that_had_a_name_the_living_one_is_shown() -> None:
     waiting = table("b", "t", "t", TableStatus.WAITING)
     assert shown(dropped, waiting) == [("t", "waiting", "shop/t", None)]
     assert shown(dropped) == [("t", "dropped", "shop/t", 8)]
+
+
+def test_it_is_shown_how_far_a_table_is_proved() -> None:
+    expected = [
+        (Proof(), None),
+        (Proof("20"), "yes"),
+        (Proof("20", "20"), "whole table"),
+        (Proof("20", "10"), "yes"),
+        (Proof("10", "10"), "until 10"),
+    ]
+    for proof, text in expected:
+        (document,) = table_documents([table("a", "t", "t", TableStatus.OK, applied_position="20", proof=proof)])
+        assert (document["proved"], document["proved_until"]) == (text, proof.until or None)
+    counted = Proof("10", "5", 7, {"key_there": 2}, contradicted=True)
+    (document,) = table_documents([table("a", "t", "t", TableStatus.OK, applied_position="20", proof=counted)])
+    assert (document["proved_whole_until"], document["agreed_rows"]) == ("5", 7)
+    assert document["contradictions"] == {"key_there": 2}

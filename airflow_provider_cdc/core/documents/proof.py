@@ -46,6 +46,15 @@ class Proof(Document):
         until = position if compared and not contradicted else self.until
         return Proof(until, self.whole_until, self.agreed_rows + agreed, counts, contradicted)
 
+    def reach(self, position: str) -> str:
+        """Return how far it reaches, for people: ``whole table``, ``yes``, a position, or nothing.
+
+        :param position: newest that the rows went through.
+        """
+        if self.until != position:
+            return f"until {self.until}" if self.until else ""
+        return "whole table" if self.whole_until == position else "yes"
+
     def of_whole_table(self, position: str) -> Proof:
         """Return the proof once all rows were compared with the change log and are equal.
 

@@ -303,14 +303,21 @@ function TablesSection({ ledger, name, onTable, chosen }) {
       h(State, { state: t.state }),
       h("span", { className: "cdc-reason" }, t.reason || t.notes.join("; ")),
       h(Time, { at: t.source_time }),
+      h(Proof, { table: t }),
       number(t.columns), number(t.version), number(t.applied_seq),
       h("span", { className: "cdc-location" }, t.location),
     ],
   }));
-  const head = [column("Table"), column("State"), column("Reason or note"), column("Source time (UTC)"), numbers("Columns"), numbers("Version"), numbers("Batch"), column("Location")];
+  const head = [column("Table"), column("State"), column("Reason or note"), column("Source time (UTC)"), column("Proved"), numbers("Columns"), numbers("Version"), numbers("Batch"), column("Location")];
   return h(Section, { title: "Tables", tools }, h(Answered, { answer }, (data) => h(Fragment, null,
     h(Table, { head, rows: rows(data), empty: view.search || view.state ? "No table matches." : "No table yet." }),
     h(Pager, { offset: view.offset, shown: data.tables.length, total: data.total, onMove: (offset) => setView({ ...view, offset }) }))));
+}
+
+function Proof({ table }) {
+  const kinds = changesText(table.contradictions);
+  const agreed = table.agreed_rows ? `${number(table.agreed_rows)} rows agreed` : "";
+  return h("span", { title: agreed }, table.proved || "–", kinds && h("span", { className: "cdc-bad" }, ` ${kinds}`));
 }
 
 const COLUMN_CHANGES = {
