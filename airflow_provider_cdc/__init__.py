@@ -44,7 +44,14 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.sensors.schema_change import CdcSchemaChangeSensor
     from airflow_provider_cdc.sources.canal_targets import KafkaTarget, LandingFolder
     from airflow_provider_cdc.surface.assets import cdc_asset
-    from airflow_provider_cdc.surface.checks import Freshness, NoParked, QuarantineBelow, RowCount, SourceEquals
+    from airflow_provider_cdc.surface.checks import (
+        Freshness,
+        NoContradictions,
+        NoParked,
+        QuarantineBelow,
+        RowCount,
+        SourceEquals,
+    )
     from airflow_provider_cdc.surface.links import CdcBatchLink, CdcPipelineLink
     from airflow_provider_cdc.surface.notifier import CdcNotifier
     from airflow_provider_cdc.surface.retries import CdcRetryPolicy
@@ -82,6 +89,7 @@ _HOMES = {
     "CdcDag": "airflow_provider_cdc.task_group",
     "cdc_task_group": "airflow_provider_cdc.task_group",
     "Freshness": "airflow_provider_cdc.surface.checks",
+    "NoContradictions": "airflow_provider_cdc.surface.checks",
     "NoParked": "airflow_provider_cdc.surface.checks",
     "QuarantineBelow": "airflow_provider_cdc.surface.checks",
     "RowCount": "airflow_provider_cdc.surface.checks",
@@ -141,6 +149,7 @@ __all__ = [
     "KafkaTarget",
     "Lake",
     "LandingFolder",
+    "NoContradictions",
     "NoParked",
     "QuarantineBelow",
     "RowCount",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG, CronDataIntervalTimetable
 
-from airflow_provider_cdc import CdcPipeline, Freshness, NoParked, RowCount, cdc_task_group
+from airflow_provider_cdc import CdcPipeline, Freshness, NoContradictions, NoParked, RowCount, cdc_task_group
 
 shop = CdcPipeline.from_yaml(Path(os.environ.get("SHOP_PIPELINE", Path(__file__).with_name("shop.yaml"))))
 source = os.environ.get("SHOP_SOURCE")
@@ -28,6 +28,11 @@ with DAG(
     cdc_task_group(
         shop,
         # The source is counted a little later than the batch: allow for what happens in between.
-        checks=[NoParked(), Freshness(timedelta(hours=2)), *([RowCount(tolerance=100)] if source else [])],
+        checks=[
+            NoParked(),
+            NoContradictions(),
+            Freshness(timedelta(hours=2)),
+            *([RowCount(tolerance=100)] if source else []),
+        ],
         source_conn_id=source,
     )

@@ -319,6 +319,18 @@ def _of(batch: Batch) -> dict[str, Any]:
     return {"pipeline": batch.pipeline, "seq": batch.seq, "status": ResultStatus.DONE}
 
 
+def newest_results(ledger: Ledger, pipeline: str) -> list[BatchResult]:
+    """Return the results of the committed batches that the newest request became, newest first, without empty ones."""
+    results = list[BatchResult]()
+    batch = ledger.last_committed(pipeline)
+    while batch is not None:
+        stored = stored_result(batch)
+        results += [] if stored is None else [stored]
+        earlier = ledger.batch(pipeline, batch.seq - 1)
+        batch = earlier if earlier is not None and earlier.cut_at is not None and earlier.committed else None
+    return results
+
+
 def empty_result(pipeline: str, seq: int) -> dict[str, Any]:
     """Return what the ledger stores of a batch without records, which starts no engine."""
     return {"pipeline": pipeline, "seq": seq, "status": ResultStatus.EMPTY, "records": 0}

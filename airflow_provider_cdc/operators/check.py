@@ -32,8 +32,8 @@ class CdcCheckOperator(PipelineOperator):
     without values of rows.
 
     :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file. (templated)
-    :param checks: ``NoParked()``, ``Freshness(max_age)``, ``RowCount(tolerance)``, ``SourceEquals(sample)``,
-        ``QuarantineBelow(number)``, or a class of your own.
+    :param checks: ``NoParked()``, ``NoContradictions()``, ``Freshness(max_age)``, ``RowCount(tolerance)``,
+        ``SourceEquals(sample)``, ``QuarantineBelow(number)``, or a class of your own.
     :param tables: names as ``database.table``; all tables of the pipeline without them. (templated)
     :param source_conn_id: connection of the source database, of any type with a SQL hook. (templated)
     :param on_failure: ``fail`` the task without retry, or ``warn`` in the log.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check a pipeline's tables after a batch: rows against the source, age, parked tables, quarantine."""
+"""Check a pipeline's tables after a batch: rows against the source, age, parked tables, contradictions, quarantine."""
 
 from __future__ import annotations
 
@@ -101,6 +101,20 @@ class CheckedTables:
                    for entry in open_entries(self.pipeline)}  # fmt: skip
         return dict(Counter(name for _, name in waiting if not name or name in names))
 
+    def contradictions(self) -> tuple[dict[str, Counter[str]], list[dict[str, Any]]]:
+        """Return the contradictions of the newest request by table and kind, and the first of them as results do."""
+        from airflow_provider_cdc.batch.result import newest_results
+        from airflow_provider_cdc.connections.lookup import ledger_url
+        from airflow_provider_cdc.ledger import Ledger
+
+        names, counts, first = {_name(state) for state in self.states}, dict[str, Counter[str]](), []
+        for result in reversed(newest_results(Ledger(ledger_url(self.pipeline.ledger)), self.pipeline.name)):
+            first += [one for one in result.contradictions or () if one["table"] in names]
+            for line in result.tables:
+                if line.contradictions and line.name in names:
+                    counts.setdefault(line.name, Counter()).update(line.contradictions)
+        return counts, first
+
 
 class Check(ABC):
     """One thing that has to hold for a pipeline's tables."""
@@ -121,6 +135,26 @@ class NoParked(Check):
         reasons = [f"{_name(state)} {state.state}: {state.reason}" for state in tables.states if _name(state) in names]
         seen = "; ".join(reasons[:_SHOWN]) or "none"
         return CheckResult("no_parked", not names, seen, "no parked or waiting table", names)
+
+
+@dataclass(frozen=True)
+class NoContradictions(Check):
+    """No change of the newest sync contradicts the rows that it found, be it counted or its table parked for it.
+
+    A sync that became several batches counts as one. The result names the first record, never values.
+    """
+
+    def run(self, tables: CheckedTables) -> CheckResult:
+        """Return whether it holds."""
+        counts, first = tables.contradictions()
+        lines = [f"{name}: {', '.join(f'{n} {kind}' for kind, n in kinds.items())}" for name, kinds in counts.items()]
+        seen = "; ".join(lines[:_SHOWN]) or "none"
+        if first:
+            one = first[0]
+            column = f" in column {one['column']}" if one.get("column") else ""
+            seen += f"; the first is {one['kind']}{column} of {one['table']}"
+            seen += f" at {one['topic']}/{one['partition']}:{one['offset']}"
+        return CheckResult("no_contradictions", not counts, seen, "no change that contradicts the table", list(counts))
 
 
 @dataclass(frozen=True)

@@ -339,7 +339,7 @@ def test_an_example_runs(ran: dict[str, Ran], name: str) -> None:
     if name == "shop_checked":
         expected["shop.check"] = "failed"  # the recording is older than two hours
         passed = {result["check"]: result["passed"] for result in step.values["shop.check"]}
-        assert passed == {"no_parked": True, "freshness": False}
+        assert passed == {"no_parked": True, "no_contradictions": True, "freshness": False}
     assert step.tasks == expected
     if name == "pipelines_folder":
         assert set(step.tasks) == {
