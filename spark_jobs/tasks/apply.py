@@ -13,12 +13,12 @@ from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan, Me
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
-from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, remaining_pieces
+from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, keeps_values, remaining_pieces
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema, target_schema
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
-from airflow_provider_cdc.core.apply.witness import Findings
+from airflow_provider_cdc.core.apply.witness import ROW_MISSING, Findings
 from airflow_provider_cdc.core.documents import JobDocument, Proof, Rebuild, TableState
-from airflow_provider_cdc.core.errors import SinkError
+from airflow_provider_cdc.core.errors import DataError, SinkError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import ApplyStatus
@@ -87,6 +87,7 @@ class TableApply:
         self._pending: OpenRemovals | None = None  # after this batch
         self._verification = verification_of(self._policy, job, self._format)
         self._witness: TableWitness | None = None
+        self._removals = Findings()  # of a table without key
         self._is_compared = False
         self._states: dict[int | None, TableState] = {}  # by the batch that left pending deletes
         self._committing = False
@@ -125,7 +126,7 @@ class TableApply:
         """Return the outcome of comparing its changes with the rows that they found."""
         if self._comparing is not None:
             return self._comparing.findings
-        return Findings() if self._witness is None else self._witness.findings
+        return self._removals if self._witness is None else self._witness.findings
 
     def may_hold_batch(self) -> bool:
         """Return whether this attempt's commit may have gone through: such a table is never parked for the batch."""
@@ -287,6 +288,8 @@ class TableApply:
 
         def take(unmatched: pa.Table) -> None:
             self._write_pending(step.still_open(unmatched))
+            if self._verification is not None and not step.keyed:
+                self._removals.agreed = step.netted + step.deletes.num_rows - unmatched.num_rows
             facts["state"] = self._state(committed=True).document()
 
         return take
@@ -373,18 +376,16 @@ class TableApply:
     def _demand_explained(self) -> None:
         if self._pending is not None and self._format.order == "exact":
             table = f"{self.task.database}.{self.task.table}"
-            demand_explained(self._pending, self.job.marks, self._changes.topics(), table)
+            try:
+                demand_explained(self._pending, self.job.marks, self._changes.topics(), table)
+            except DataError:
+                self._removals.counts = {ROW_MISSING: self._pending.rows.num_rows}
+                raise
 
     def _evolves(self, target: Stored, old: TableSchema | None, step: MergeStep) -> bool:
         """Return whether the table gets other columns, and no stored value changes with them."""
-        if old is None or old.key != step.schema.key or any(version.computed for version in self._timeline.versions):
+        if old is None or not keeps_values(old, step.schema, self._timeline):
             return False
-        for column in step.schema.columns:
-            was, fill = old.column(column.id), self._timeline.fills.get(column.id)
-            if was is None and fill is not None and fill.kind == "constant" and fill.text is not None:
-                return False
-            if not column.nullable and (was is None or was.nullable):
-                return False
         merges = step.keyed and (step.adds or step.deletes.num_rows > 0)
         return self._writer.evolves(target, self._columns_of(old), self._columns, merges=merges)
 

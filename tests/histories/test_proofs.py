@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_cdc.core.documents import Proof, Rebuild, TableState
 from spark_jobs.sinks.registry import open_sink
-from tests.histories.debezium_records import ddl, row
+from tests.histories.debezium_records import TOPIC, ddl, row
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
@@ -151,3 +151,56 @@ def test_tables_that_are_resolved_together_have_one_each(log: Log, tmp_path: Pat
     assert states["t0"].proof.until < states["t0"].applied_position
     for name in names[1:]:
         assert states[name].proof == Proof(states[name].applied_position, agreed_rows=1)
+
+
+PLAIN = ddl("CREATE TABLE t (id INT, v INT)", 100, table="t", columns={"id": "int", "v": "int"})
+
+
+def added(pos: int, value: int, partition: int = 0) -> Record:
+    return row("c", "t", pos, {"id": 1, "v": value}, partition=partition)
+
+
+def removed(pos: int, value: int) -> Record:
+    return row("d", "t", pos, None, before={"id": 1, "v": value})
+
+
+@pytest.fixture
+def plain(log: Log, tmp_path: Path) -> Script:
+    """Return a pipeline that has synced a table without key with three rows, one of them on another partition."""
+    script = Script(log, tmp_path)
+    synced(script, PLAIN, added(110, 1), added(120, 2), added(130, 3, partition=1))
+    return script
+
+
+def test_a_removal_of_a_row_without_key_agrees_with_the_row_that_goes(plain: Script) -> None:
+    assert state_of(plain).proof == Proof(state_of(plain).applied_position)
+    changed = row("u", "t", 210, {"id": 1, "v": 20}, before={"id": 1, "v": 2})
+    state = synced(plain, removed(200, 1), changed)
+    assert state.proof == Proof(state.applied_position, agreed_rows=2)
+    plain.policy = {"verify": "off"}
+    assert synced(plain, removed(300, 20)).proof == state.proof
+
+
+def test_a_removal_that_waits_for_its_row_holds_the_proof(plain: Script) -> None:
+    before = state_of(plain)
+    plain.held = {(f"{TOPIC}.shop.t", 1)}
+    waits = synced(plain, added(200, 7, partition=1), removed(210, 7), removed(220, 1))
+    assert waits.pending_seq is not None
+    assert waits.proof == Proof(before.applied_position, agreed_rows=1)
+    plain.held = set()
+    state = synced(plain)
+    assert (state.pending_seq, state.proof.until) == (None, state.applied_position)
+
+
+@pytest.mark.parametrize("rewritten", [False, True])
+def test_a_removal_whose_row_is_missing_is_counted_next_to_parking(plain: Script, rewritten: bool) -> None:
+    before = state_of(plain)
+    if rewritten:
+        text = "ALTER TABLE t MODIFY COLUMN v BIGINT"
+        plain.send(ddl(text, 200, table="t", columns={"id": "int", "v": "bigint"}))
+    plain.send(removed(210, 8), removed(220, 9), removed(230, 1), added(240, 3, partition=1))
+    (line,) = plain.sync().tables
+    (state,) = plain.states.values()
+    assert (state.state, state.code) == ("parked", "apply.row_not_found")
+    assert line.contradictions == {"row_missing": 2}
+    assert state.proof == before.proof

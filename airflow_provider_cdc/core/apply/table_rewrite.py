@@ -13,6 +13,7 @@ from airflow_provider_cdc.core.apply.row_sets import multiset_difference, withou
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 
 
 def after_steps(
@@ -46,6 +47,23 @@ def after_steps(
         schema, version = step.schema, step.version
     assert content is not None  # a plan has at least one step
     return content, left
+
+
+def keeps_values(old: TableSchema, new: TableSchema, timeline: TableTimeline) -> bool:
+    """Return whether no value of a stored row changes with the columns of a table.
+
+    :param old: schema that the rows lie under.
+    :param new: the one of the timeline's end.
+    """
+    if old.key != new.key or any(version.computed for version in timeline.versions):
+        return False
+    for column in new.columns:
+        was, fill = old.column(column.id), timeline.fills.get(column.id)
+        if was is None and fill is not None and fill.kind == "constant" and fill.text is not None:
+            return False
+        if not column.nullable and (was is None or was.nullable):
+            return False
+    return True
 
 
 def goes_in_pieces(steps: Sequence[MergeStep]) -> bool:

@@ -30,6 +30,7 @@ from airflow_provider_cdc.core.model.position_columns import event_of, generatio
 
 KEY_THERE = "key_there"  # a row was inserted whose key another row has
 KEY_MISSING = "key_missing"  # a row was updated or deleted that is not there
+ROW_MISSING = "row_missing"  # the same of a table without key: no row there has all of its values
 ROW_DIFFERS = "row_differs"  # the row before the change has other values than the one that is there
 _NAMED = 20  # contradictions that are named one by one
 _SAMPLED = 1_000  # rows of a table and batch of which all values are compared, however many there are

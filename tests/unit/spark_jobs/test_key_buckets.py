@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_cdc.core.config import RunPolicy
+from airflow_provider_cdc.core.documents import Proof
 from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.driver import key_buckets
 from spark_jobs.sinks.delta.table import DeltaLocation
@@ -33,6 +34,7 @@ def test_rows_that_move_between_buckets_leave_their_old_key(tmp_path: Path, monk
     ]
     moves = {"t": [record for records in moved for record in records]}
     _, result = carry_out(tmp_path, [first, moves], _SPLIT, monkeypatch)
+    assert [state.proof for state in result.states] == [Proof()]  # no change was compared
     assert [(table.action, table.upserts, table.deletes) for table in result.tables] == [("merge", 8, 8)]
     assert rows(tmp_path) == [{"id": i + 100, "n": i} for i in range(1, 9)]
     table = DeltaLocation(f"{tmp_path}/shop/t", {})
@@ -63,6 +65,7 @@ def test_equal_rows_of_a_table_without_key_are_counted_over_all_parts(
     assert [(line.action, line.upserts, line.deletes) for line in lines] == [("create", 3, 1), ("subtract", 3, 3)]
     assert rows(tmp_path) == [one, two]
     assert [state.pending_seq for result in results for state in result.states] == [None, None]
+    assert [state.proof.until == state.applied_position for result in results for state in result.states] == [True] * 2
     assert not staged(tmp_path)
 
 
@@ -77,6 +80,7 @@ def test_a_removed_row_of_a_table_without_key_that_is_not_there_parks_it(
     results = carry_out(tmp_path, batches, policy, monkeypatch, rule=_WITHOUT_KEY)
     (state,) = results[-1].states
     assert (state.state, state.code) == ("parked", "apply.row_not_found")
+    assert results[-1].tables[0].contradictions == {"row_missing": 1}
     assert rows(tmp_path) == [one, two]
     assert not staged(tmp_path)
 
