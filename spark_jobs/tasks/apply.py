@@ -236,7 +236,7 @@ class TableApply:
         :param position: newest that they went through.
         """
         before, findings = Proof() if self.task.base is None else self.task.base.proof, self.findings
-        is_compared = self._is_compared and self._pending is None
+        is_compared = self._is_compared and self._pending is None and not findings.undecided
         return before.after(position, findings.counts, findings.agreed, compared=is_compared)
 
     def _commit(self, target: Stored, base_schema: TableSchema | None, plan: MergePlan) -> tuple[str, int | None, int]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far the log has proved a table: on with what agrees, not beyond what does not, and back with the rows."""
+"""Say how far the log has proved a table: on with what agrees, not beyond what does not, and back with the rows."""
 
 from __future__ import annotations
 
@@ -151,6 +151,17 @@ def test_tables_that_are_resolved_together_have_one_each(log: Log, tmp_path: Pat
     assert states["t0"].proof.until < states["t0"].applied_position
     for name in names[1:]:
         assert states[name].proof == Proof(states[name].applied_position, agreed_rows=1)
+
+
+def test_what_a_partition_may_still_explain_holds_the_proof(script: Script) -> None:
+    before = synced(script, row("c", "t", 130, {"id": 3, "v": 3}, key=KEY, partition=1))
+    script.held = {(f"{TOPIC}.shop.t", 1)}
+    opened = synced(script, row("c", "t", 200, {"id": 9, "v": 1}, key=KEY, partition=1), update(210, 9, 1, 2))
+    assert opened.proof == before.proof
+    assert opened.applied_position > opened.proof.until
+    script.held = set()
+    state = synced(script, update(300, 1, 1, 10))
+    assert state.proof == Proof(state.applied_position, agreed_rows=1)
 
 
 PLAIN = ddl("CREATE TABLE t (id INT, v INT)", 100, table="t", columns={"id": "int", "v": "int"})
