@@ -31,6 +31,10 @@ class WithApprovals(Replay):
 
     decided = 0
 
+    def _loses(self) -> bool:
+        """Return also whether changes may be denied: until they are approved, the tables lack them."""
+        return super()._loses() or self.case.on_drop == "ask"
+
     def _job(self, number: int, chunks: list[OffsetRange]) -> JobDocument:
         job = super()._job(number, chunks)
         chance = random.Random(f"{self.case.format} {self.case.seed} asks")
