@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from airflow_provider_cdc.core.apply.ordered_changes import STORED_ROW, has
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.errors import SinkError
+from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from spark_jobs.lake.coded_rows import with_own_words
 from spark_jobs.lake.layout import batch_of
 from spark_jobs.lake.manifest import Manifest, RowGroup, Settled
@@ -120,12 +121,22 @@ class _RowGroupReader:
         if rows is None:
             if self._file is None:
                 self._file = self._closing.enter_context(_opened(self._storage, self._name))
-            rows = self._file.read_row_group(group.row_group, columns=list(columns), use_threads=False)
+            rows = with_columns(
+                self._file.read_row_group(group.row_group, columns=list(columns), use_threads=False), columns
+            )
             if before_of is not None:
                 rows = _only_before(rows, before_of)
             if rows.num_rows > group.rows:
                 _SHARED.add(key, rows)
         return rows
+
+
+def with_columns(rows: pa.Table, names: Iterable[str]) -> pa.Table:
+    """Return rows with all of some columns: an older version of this program wrote files without the newer ones."""
+    for name in names:
+        if name not in rows.column_names:
+            rows = rows.append_column(name, pa.nulls(rows.num_rows, CHANGE_SCHEMA.field(name).type))
+    return rows
 
 
 def _with_own_words(rows: pa.Table) -> pa.Table:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from airflow_provider_cdc.core.apply.contradictions import ROW_MISSING, Findings
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan, MergeStep, OpenRemovals, RowFailure
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
@@ -16,7 +17,6 @@ from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, keeps_values, remaining_pieces
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema, target_schema
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
-from airflow_provider_cdc.core.apply.witness import ROW_MISSING, Findings
 from airflow_provider_cdc.core.documents import JobDocument, Proof, Rebuild, TableState
 from airflow_provider_cdc.core.errors import DataError, SinkError
 from airflow_provider_cdc.core.formats.registry import open_format
@@ -266,10 +266,12 @@ class TableApply:
         :raises DataError: ``apply.contradicted``.
         """
         witness, task, of_one_step = plan.steps[0].witness, self.task, len(plan.steps) == 1
-        # without a witness no change says what it found, but for removals that found no row
-        self._is_compared = self._verification is not None and witness is None and of_one_step
+        keyless = witness is None or not plan.steps[0].keyed  # only removals may say what they found
+        self._is_compared = self._verification is not None and keyless and of_one_step
         if witness is None or action is None or self._comparing is not None:
             return
+        if keyless:
+            self._removals = witness.findings
 
         def done() -> None:
             self._is_compared = of_one_step

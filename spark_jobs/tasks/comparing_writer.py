@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from airflow_provider_cdc.core.apply.contradictions import Findings
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, numbers_in_groups
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
-from airflow_provider_cdc.core.apply.witness import Findings
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.documents import Difference
 from spark_jobs.sinks.commits import Choice

@@ -18,7 +18,7 @@ from spark_jobs.lake.begins import Begin, Begins
 from spark_jobs.lake.change_log import LogWriter
 from spark_jobs.lake.layout import log_folder
 from spark_jobs.lake.manifest import LandReport, Manifest, RowGroup
-from spark_jobs.lake.row_groups import read_groups
+from spark_jobs.lake.row_groups import read_groups, with_columns
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stretches import Stretches
@@ -84,6 +84,7 @@ def write_again(
         for group in groups:
             if group.row_group != number:  # small tables share one
                 number, every = group.row_group, file.read_row_group(group.row_group, use_threads=False)
+                every = with_columns(every, CHANGE_SCHEMA.names).select(CHANGE_SCHEMA.names)
             rows = every.slice(group.start, group.rows).cast(CHANGE_SCHEMA)
             for batch in rows.combine_chunks().to_batches():
                 if group.database:

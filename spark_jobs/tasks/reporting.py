@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol, Self, TypeVar
 
+from airflow_provider_cdc.core.apply.contradictions import Findings
 from airflow_provider_cdc.core.apply.foreign_key_actions import RowsUnknown
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
 from airflow_provider_cdc.core.apply.row_images import SchemaMissing
-from airflow_provider_cdc.core.apply.witness import Findings
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import UnavailableError
 from airflow_provider_cdc.core.faults import course, may_be_caught

@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sen
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS
 from airflow_provider_cdc.core.apply.row_copies import identities
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
+from airflow_provider_cdc.core.apply.sequence_gaps import NUMBERED_COLUMNS
 from airflow_provider_cdc.core.apply.source_order import under
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Format
 from airflow_provider_cdc.core.model.clock_position import latest_unordered
@@ -45,6 +46,7 @@ class TableChanges:
         self._storage, self._task, self._timeline, self._wire = storage, task, timeline, wire
         self._by_clock = wire.order == "clock"
         self._verifies = verifies and not self._by_clock
+        self._columns = columns_of(wire, verifies=verifies)
         self.first: dict[str, Any] = {}
 
     def read(self, images: dict[str, StoredImages] | None) -> tuple[pa.Table, pa.Table | None]:
@@ -156,15 +158,15 @@ class TableChanges:
         return keyed
 
     def of(
-        self, spans: list[Span], images: dict[str, StoredImages] | None = None, columns: Sequence[str] = RESOLVE_COLUMNS
+        self, spans: list[Span], images: dict[str, StoredImages] | None = None, columns: Sequence[str] = ()
     ) -> pa.Table:
         """Return the changes of some spans.
 
         :param images: takes where the images are stored, which are not read then.
-        :param columns: of the change log.
+        :param columns: of the change log; those to resolve if empty.
         """
         tables, sent = [], bool(self._task.snapshot_sent or self._task.snapshot_again)
-        columns = [*columns, *(SENT_COLUMNS if self._by_clock else ["kafka_time"] if sent else [])]
+        columns = [*(columns or self._columns), *(SENT_COLUMNS if self._by_clock else ["kafka_time"] if sent else [])]
         for span in spans:
             read = self._read_groups(span.groups, columns, images)
             if self._by_clock:
@@ -225,8 +227,8 @@ class TableChanges:
         topic = none.schema.get_field_index("topic")
         none = none.set_column(topic, "topic", none.column(topic).dictionary_encode())  # as the change log is read
         if self._by_clock:
-            return _marked(none.select([*RESOLVE_COLUMNS, *SENT_COLUMNS]), older=False)
-        return none.select(RESOLVE_COLUMNS)
+            return _marked(none.select([*self._columns, *SENT_COLUMNS]), older=False)
+        return none.select(self._columns)
 
     def _without_broken_off(self, rows: pa.Table) -> pa.Table:
         """Leave out rows of the snapshot's earlier attempts at the same position.
@@ -274,6 +276,14 @@ class TableChanges:
         if own is None:
             raise order_unknown(timeline, "rows, and statements that give their name to another table,")
         return own
+
+
+def columns_of(wire: Format, *, verifies: bool) -> list[str]:
+    """Return the columns of the change log to resolve changes from.
+
+    :param verifies: whether changes are compared with the log and the rows that are there.
+    """
+    return [*RESOLVE_COLUMNS, *(NUMBERED_COLUMNS if verifies and "transaction_orders" in wire.carries else ())]
 
 
 def before_of(timeline: TableTimeline, wire: Format, *, verifies: bool) -> list[str] | None:

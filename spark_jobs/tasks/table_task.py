@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_cdc.core.apply.witness import Findings
+from airflow_provider_cdc.core.apply.contradictions import Findings
 from airflow_provider_cdc.core.documents import Difference, TableState
 from airflow_provider_cdc.core.errors import CdcError, Transient
 from airflow_provider_cdc.core.model.status import ApplyStatus

@@ -7,8 +7,16 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from airflow_provider_cdc.core.apply.contradictions import (
+    KEY_MISSING,
+    KEY_THERE,
+    ROW_DIFFERS,
+    SEQUENCE_GAP,
+    Findings,
+    GapWitness,
+    Verification,
+)
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
-from airflow_provider_cdc.core.apply.witness import KEY_MISSING, KEY_THERE, ROW_DIFFERS, Findings, Verification, Witness
 from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.config.verify import sampled_share
 from airflow_provider_cdc.core.documents import JobDocument
@@ -20,6 +28,7 @@ from spark_jobs.tasks.table_task import ApplyTask
 _SENTENCES = {
     KEY_THERE: "a row was inserted whose key another row has",
     KEY_MISSING: "a row was updated or deleted that is not in the table",
+    SEQUENCE_GAP: "a change is missing that its transaction had before this one",
     ROW_DIFFERS: "a row was changed whose values before the change are not those of the table",
 }
 
@@ -75,7 +84,7 @@ class TableWitness:
     """
 
     def __init__(
-        self, witness: Witness, table: str, policy: RunPolicy, explained: str, done: Callable[[], None]
+        self, witness: GapWitness, table: str, policy: RunPolicy, explained: str, done: Callable[[], None]
     ) -> None:
         self._witness, self._table, self._done = witness, table, done
         self._counts_only = bool(explained) or policy.on_contradiction == "count"

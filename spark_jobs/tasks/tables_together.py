@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
-from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS
 from airflow_provider_cdc.core.apply.resolve_together import Compared, layout_of, resolve_together
 from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.documents import JobDocument
@@ -24,7 +23,7 @@ from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs.lake.row_groups import read_together
 from spark_jobs.lake.scratch import lake_of
-from spark_jobs.tasks.table_changes import before_of
+from spark_jobs.tasks.table_changes import before_of, columns_of
 from spark_jobs.tasks.table_task import ApplyTask
 from spark_jobs.tasks.table_witness import verification_of
 
@@ -145,7 +144,8 @@ class TablesTogether:
         timelines = [candidate.timeline for candidate in alike]
         compared = [self._compared(candidate.task) for candidate in alike]
         operations = before_of(timelines[0], self._wire, verifies=any(compared))
-        rows, numbers = read_together(lake_of(self._job, self._secrets), groups, RESOLVE_COLUMNS, before_of=operations)
+        columns = columns_of(self._wire, verifies=any(compared))
+        rows, numbers = read_together(lake_of(self._job, self._secrets), groups, columns, before_of=operations)
         owners = np.array(owner_of)[numbers]
         options = self._options(alike[0].task)
         plans = resolve_together(rows, owners, timelines, self._wire, options, compared)

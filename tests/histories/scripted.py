@@ -106,6 +106,9 @@ class Script:
     def _job(self, ends: dict[Partition, int]) -> JobDocument:
         """Return the job of the next batch, which reads up to these offsets."""
         chunks = [OffsetRange(*where, self.ends.get(where, 0), end) for where, end in ends.items()]
+        known: dict[str, dict[str, int]] = {}
+        for topic, part in self.log.partitions:
+            known.setdefault(topic, {})[str(part)] = ends.get((topic, part), self.ends.get((topic, part), 0))
         return JobDocument(
             self.name,
             (self.seqs or [0])[-1] + 1,
@@ -121,6 +124,7 @@ class Script:
             list(self.seqs),
             self.schema_changes,
             list(self.states.values()),
+            end=known,
             fingerprint=json.dumps([self.format, self.options, self.policy, self.tables], sort_keys=True),
             lake=self.identity,
             sink_type=self.sink_type,

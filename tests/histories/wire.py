@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -73,6 +74,7 @@ class DebeziumWriter:
         self._at = _Place(self.style.file, 4, START)
         self._began_again = False
         self._clock = 0  # milliseconds
+        self._orders = Counter[Name]()  # changes of the transaction by table
 
     def units(self, statements: Sequence[Statement]) -> Iterator[Unit]:
         """Return everything the connector sends."""
@@ -121,6 +123,7 @@ class DebeziumWriter:
     def _advance(self) -> None:
         at = self._at
         at.gtid += 1
+        self._orders.clear()
         at.second += self.rnd.choice((0, 0, 1, 7))
         # a new log shows by a fall of two files: its first record is in the file that it begins with
         if self.rnd.random() < 0.06 and at.pos != 4:
@@ -156,6 +159,12 @@ class DebeziumWriter:
             "ts_ms": time,
         }
         return self._unit([Record(TRANSACTION, 0, time, converted({"id": mark}, None), converted(value, None))])
+
+    def _numbered(self, name: Name) -> dict[str, Any]:
+        """Return what ``provide.transaction.metadata`` adds to the next row of a table."""
+        self._orders[name] += 1
+        total, order = sum(self._orders.values()), self._orders[name]
+        return {"id": f"0-1-{self._at.gtid}", "total_order": total, "data_collection_order": order}
 
     def _millis(self) -> int:
         """Return the connector's clock: somewhat after the event, and never before what it showed last."""
@@ -290,7 +299,7 @@ class DebeziumWriter:
             "before": None if before is None else wired_row(structure, before),
             "after": None if after is None else wired_row(structure, after),
             "source": self._source(name[0], name[1], row, snapshot),
-            "transaction": None,
+            "transaction": self._numbered(name) if self.style.transactions and snapshot is None else None,
             "op": op,
             "ts_ms": time,
             "ts_us": time * 1000,

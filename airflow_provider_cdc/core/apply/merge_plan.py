@@ -16,7 +16,7 @@ from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.model.schema import TableSchema
 
 if TYPE_CHECKING:
-    from airflow_provider_cdc.core.apply.witness import Witness
+    from airflow_provider_cdc.core.apply.contradictions import GapWitness
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class MergeStep:
     open_until: Callable[[], pa.Array] | None = None
     open: OpenRemovals | None = None
     settled: int = 0
-    witness: Witness | None = None
+    witness: GapWitness | None = None
 
     @property
     def adds(self) -> bool:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.clock_conflicts import settle
 from airflow_provider_cdc.core.apply.clock_order import order_unknown, unordered_with
+from airflow_provider_cdc.core.apply.contradictions import GapWitness, Verification
 from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.later_rows import typed_later
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan, MergeStep, OpenRemovals
@@ -27,7 +28,7 @@ from airflow_provider_cdc.core.apply.rows_without_key import of_rows_without_key
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.source_order import behind, under
 from airflow_provider_cdc.core.apply.stored_rows import ReadRows, Stored
-from airflow_provider_cdc.core.apply.witness import Verification, Witness
+from airflow_provider_cdc.core.apply.witness import Witness
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.model.schema import TableSchema
@@ -86,6 +87,8 @@ def resolve(
             # later steps have nothing for them: their rows are newer
             earlier = None if clear or plan.steps else _under(open_removals, base, stored.mapper, last)
             step = of_rows_without_key(typer, of_step, last, clear, later, earlier, base_position)
+            if verification is not None:
+                step.witness = GapWitness(typer, of_step, None, typer.flags("applied"), base_position, verification)
         plan.steps.append(step)
         verification = None  # the rows of later steps are not the stored ones
     return plan

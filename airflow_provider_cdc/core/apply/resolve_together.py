@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from airflow_provider_cdc.core.apply.contradictions import Verification
 from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan, MergeStep
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
@@ -18,7 +19,7 @@ from airflow_provider_cdc.core.apply.resolve import acquired_and_released, typer
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.source_order import moments_of
-from airflow_provider_cdc.core.apply.witness import RowsBefore, Verification, Witness
+from airflow_provider_cdc.core.apply.witness import RowsBefore, Witness
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline

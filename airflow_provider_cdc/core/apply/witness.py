@@ -10,29 +10,29 @@ compared before, the rows of a snapshot, and what a partition that is read less 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.compared_values import unlike_values, unproven_columns
+from airflow_provider_cdc.core.apply.contradictions import (
+    KEY_MISSING,
+    KEY_THERE,
+    ROW_DIFFERS,
+    Findings,
+    GapWitness,
+    Verification,
+)
 from airflow_provider_cdc.core.apply.record_keys import KeyEvents
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.row_typing import RowTyper, TypedRows
 from airflow_provider_cdc.core.apply.source_order import moments_of, of_snapshots
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
-from airflow_provider_cdc.core.model.position_columns import event_of, generation_text_of
+from airflow_provider_cdc.core.model.position_columns import generation_text_of
 
-KEY_THERE = "key_there"  # a row was inserted whose key another row has
-KEY_MISSING = "key_missing"  # a row was updated or deleted that is not there
-ROW_MISSING = "row_missing"  # the same of a table without key: no row there has all of its values
-ROW_DIFFERS = "row_differs"  # the row before the change has other values than the one that is there
-_NAMED = 20  # contradictions that are named one by one
 _SAMPLED = 1_000  # rows of a table and batch of which all values are compared, however many there are
 
 
@@ -42,60 +42,6 @@ class _Finds(IntEnum):
     UNKNOWN = 0
     NO_ROW = 1
     A_ROW = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Contradiction:
-    """A change that did not find what it says.
-
-    :param key: digest of the key, the same for equal keys of one table.
-    :param column: first column whose value differs, empty where the row's being there is what differs.
-    """
-
-    kind: str
-    topic: str
-    partition: int
-    offset: int
-    position: str
-    key: str
-    column: str = ""
-
-    def document(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """Say how far changes are compared with the rows that they found.
-
-    :param share: of the rows of which values are compared, from 0 to 1, beyond the first thousand.
-    :param whole: whether stored rows are read whole for that, where a commit needs only their keys.
-    :param marks: the newest position that each ``topic/partition`` has shown: what one that is read less far may still
-        bring explains what does not fit. None where all that there is was read.
-    :param partitions: each ``topic/partition`` that there is.
-    """
-
-    share: float = 1 / 16
-    whole: bool = False
-    marks: Mapping[str, str] | None = None
-    partitions: Collection[str] = ()
-
-
-@dataclass(slots=True)
-class Findings:
-    """Hold the outcome of comparing.
-
-    :param counts: contradictions by kind.
-    :param first: the first of them.
-    :param agreed: rows that had all values that the log says.
-    :param undecided: contradictions that a partition which is read less far may explain; they are not among the others.
-    """
-
-    counts: dict[str, int] = field(default_factory=dict)
-    first: list[Contradiction] = field(default_factory=list)
-    agreed: int = 0
-    undecided: int = 0
 
 
 class RowsBefore:
@@ -124,7 +70,7 @@ class RowsBefore:
             return self._typer.typed(np.unique(row_indexes), "before", self._target, partial=True)
 
 
-class Witness:
+class Witness(GapWitness):
     """Compare the changes of one step with each other, and with stored rows as a writer meets them.
 
     :param target: schema version of the step's end, under which rows are compared.
@@ -132,7 +78,6 @@ class Witness:
     :param base_position: newest position that the stored rows went through.
     :param moments: of every change (:func:`moments_of`), where that is known.
     :param rows_before: types rows before changes.
-    :ivar findings: what was found so far.
     """
 
     def __init__(
@@ -146,15 +91,12 @@ class Witness:
         moments: IntArray | None = None,
         rows_before: RowsBefore | None = None,
     ) -> None:
-        self._typer, self._events, self._target = typer, events, target
-        self._verification = verification
+        super().__init__(typer, events.rows, events.keys, applied, base_position, verification)
+        self._events, self._target = events, target
         self._rows_before = RowsBefore(typer, target) if rows_before is None else rows_before
-        self.findings = Findings()
         self._forms = ValueForms.of_all(typer.timeline.versions[target].schema)
         self._unproven = unproven_columns(typer.timeline)
         self._moments = moments_of(typer.changes.rows, typer.wire) if moments is None else moments
-        self._positions = typer.changes.rows.column("position").take(pa.array(events.rows))
-        self._certain = self._is_read()
         finds = _finds(typer, events)
         order = np.argsort(events.groups, kind="stable")
         first = np.r_[True, events.groups[order][1:] != events.groups[order][:-1]] if len(order) else order.astype(bool)
@@ -169,17 +111,6 @@ class Witness:
         self._finds = finds[self._begins]
         self._met: BoolArray = np.zeros(len(self._begins), dtype=bool)
         self._keys = events.keys.take(pa.array(self._begins))
-
-    @property
-    def whole(self) -> bool:
-        """Return whether stored rows are to be read whole, where only their keys are needed."""
-        return self._verification.whole
-
-    @property
-    def of_later_log(self) -> bool:
-        """Return whether changes are of a log that began again: what its source did before it may be in no log."""
-        generations = pc.unique(generation_text_of(self._positions)).to_pylist()
-        return any(int(generation) for generation in generations)
 
     def meet(self, rows: pa.Table) -> None:
         """Take stored rows that go or are replaced.
@@ -226,21 +157,6 @@ class Witness:
         several: BoolArray = np.zeros(len(self._events.rows), dtype=bool)
         several[before[at_once]] = several[event[at_once]] = True
         return several
-
-    def _is_read(self) -> BoolArray:
-        """Return behind which events every partition of the table's topics is read."""
-        marks, every = self._verification.marks, np.ones(len(self._positions), dtype=bool)
-        if marks is None:
-            return every
-        rows = self._typer.changes.rows.column("topic").take(pa.array(self._events.rows))
-        topics = set(rows.cast(pa.string()).unique().to_pylist())
-        names = {name for name in {*marks, *self._verification.partitions} if name.rpartition("/")[0] in topics}
-        if len(names) <= 1:
-            return every
-        read = [marks.get(name, "") for name in names]
-        # other rows of the newest event may lie on a partition that is read up to the one before
-        behind: BoolArray = pc.less(event_of(self._positions), event_of(pa.scalar(min(read)))).to_numpy()
-        return behind
 
     def _of_log(self, events: IntArray, base_position: str) -> BoolArray:
         """Return which events are of the same log as what is stored: another one may lack what came between."""
@@ -343,25 +259,6 @@ class Witness:
         self.findings.agreed += count - int(differs.sum())
         self._note(ROW_DIFFERS, event[differs], [name for name in columns if name])
 
-    def _note(self, kind: str, event: IntArray, columns: list[str] | None = None) -> None:
-        """Note the changes of some events as contradictions."""
-        findings, events = self.findings, self._events
-        certain = self._certain[event]
-        findings.undecided += int((~certain).sum())
-        columns = [name for name, one in zip(columns, certain, strict=True) if one] if columns else None
-        event = event[certain]
-        if not len(event):
-            return
-        findings.counts[kind] = findings.counts.get(kind, 0) + len(event)
-        rows = self._typer.changes.rows
-        for number, one in enumerate(event[: max(0, _NAMED - len(findings.first))].tolist()):
-            row_index = int(events.rows[one])
-            where = {
-                name: rows.column(name)[row_index].as_py() for name in ("topic", "partition", "offset", "position")
-            }
-            column = columns[number] if columns else ""
-            findings.first.append(Contradiction(kind, **where, key=_digest(events.keys, one), column=column))
-
 
 def _finds(typer: RowTyper, events: KeyEvents) -> IntArray:
     """Return for each event what it must have found at its key."""
@@ -375,8 +272,3 @@ def _finds(typer: RowTyper, events: KeyEvents) -> IntArray:
     moved = own & (events.groups[left] != events.groups[updates])
     finds[updates] = np.where(moved, _Finds.NO_ROW, np.where(own, _Finds.UNKNOWN, _Finds.A_ROW))
     return finds
-
-
-def _digest(keys: pa.Table, row: int) -> str:
-    text = repr([keys.column(name)[row].as_py() for name in keys.column_names])
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

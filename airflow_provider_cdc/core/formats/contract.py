@@ -16,6 +16,7 @@ from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 # ``tool_time`` is when the tool built the record, by its own clock: only formats without positions give it, it orders
 # their records across partitions. ``tool_batch`` is the number of the records that the tool built side by side, for
 # several topics at once: their tool times do not order those topics.
+# ``transaction_order`` numbers the changes of one table in one transaction from 1, without holes.
 # ``dialect`` is that of ``statement`` (``core.ddl.parser.parse``).
 CHANGE_SCHEMA = pa.schema(
     [
@@ -34,6 +35,7 @@ CHANGE_SCHEMA = pa.schema(
         ("tool_time", pa.timestamp("ms", "UTC")),
         ("tool_batch", pa.int64()),
         ("transaction_id", pa.string()),
+        ("transaction_order", pa.int64()),
         ("before", pa.string()),
         ("after", pa.string()),
         ("columns", pa.dictionary(pa.int32(), pa.string())),
@@ -120,7 +122,7 @@ class Format(Protocol):
     ``order`` is ``exact`` where records carry positions of the source's log, ``clock`` where they carry none: then
     ``position`` is null in what :meth:`decode` gives, and landing makes one of tool time, partition and offset.
     ``carries`` names what the format has: ``rows``, ``ddl``, ``progress``, ``transactions``, ``types``,
-    ``ad_hoc_snapshots`` (of a table, on request, with positions among its changes).
+    ``ad_hoc_snapshots`` (of a table, on request, with positions among its changes), ``transaction_orders``.
     """
 
     name: str

@@ -46,6 +46,7 @@ class _Transaction(msgspec.Struct, gc=False):
     """Hold what ``provide.transaction.metadata`` adds to a row change (docs/wire/debezium-dtle.md B1)."""
 
     total_order: _RowCount
+    data_collection_order: _RowCount | None = None
 
 
 class _Source(msgspec.Struct, gc=False):
@@ -103,7 +104,7 @@ class WireFormat:
     name = "debezium-json"
     summary = "Debezium JSON (MySQL, MariaDB), with or without embedded schema"
     order = "exact"
-    carries = frozenset({"rows", "ddl", "progress", "transactions", "types", "ad_hoc_snapshots"})
+    carries = frozenset({"rows", "ddl", "progress", "transactions", "types", "ad_hoc_snapshots", "transaction_orders"})
     updates_move_keys = False  # a moved key is a delete and an insert (docs/wire/debezium-dtle.md B1)
     updates_name_changes = False
     ddl_among_rows = False
@@ -159,7 +160,10 @@ class WireFormat:
         if source is not None and source.name != out.log_name:
             out.note_log(index, source.name)
         if op is not None and source is not None:
-            out.changes.append(self._row(index, message, op, source, out.records.keys[index], columns))
+            block = None if message.transaction in _ABSENT else _transaction.decode(message.transaction)
+            out.changes.append(self._row(index, message, op, source, block, out.records.keys[index], columns))
+            if block is not None:
+                out.note(len(out.changes) - 1, "transaction_order", block.data_collection_order)
         elif message.op is None or source is None:
             self._other(out, index, message)
         elif message.op == "m":
@@ -173,6 +177,7 @@ class WireFormat:
         message: _Payload,
         op: str,
         source: _Source,
+        block: _Transaction | None,
         key: bytes | None,
         columns: tuple[str, ...] | None,
     ) -> tuple[Any, ...]:
@@ -185,8 +190,8 @@ class WireFormat:
         if source.file is None or source.pos is None:
             raise ValueError("a row without its position in a binlog")
         file, pos, row = self._files[source.file], source.pos, source.row or 0
-        if source.connector == _WITHOUT_PLACES and message.transaction not in _ABSENT:
-            row = _transaction.decode(message.transaction).total_order
+        if source.connector == _WITHOUT_PLACES and block is not None:
+            row = block.total_order
         database, table, time = source.db, source.table, source.ts_us or _source_time(source)
         image = before if after is None else after
         number = None if image is None else self._columns.number(columns, key, (database, table), image)

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_provider_cdc.core.apply.contradictions import Findings, Verification
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
-from airflow_provider_cdc.core.apply.witness import Findings, Verification
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.values.types import TypeOptions
 from tests.unit.core.apply.changes import change, table_of, timeline_of

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Note changes that contradict the log or the table, unless a partition that is read less far may explain them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.apply.row_typing import RowTyper
+from airflow_provider_cdc.core.apply.sequence_gaps import changes_behind_gaps
+from airflow_provider_cdc.core.arrays import BoolArray, IntArray
+from airflow_provider_cdc.core.model.position_columns import event_of, generation_text_of
+
+KEY_THERE = "key_there"  # a row was inserted whose key another row has
+KEY_MISSING = "key_missing"  # a row was updated or deleted that is not there
+ROW_MISSING = "row_missing"  # the same of a table without key: no row there has all of its values
+ROW_DIFFERS = "row_differs"  # the row before the change has other values than the one that is there
+SEQUENCE_GAP = "sequence_gap"  # a change is missing before this one
+_NAMED = 20  # contradictions that are named one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """A change that did not find what it says, or before which one is missing.
+
+    :param key: digest of the key, the same for equal keys of one table; empty without key.
+    :param column: first column whose value differs, empty where the row's being there is what differs.
+    """
+
+    kind: str
+    topic: str
+    partition: int
+    offset: int
+    position: str
+    key: str
+    column: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Say how far changes are compared with the rows that they found.
+
+    :param share: of the rows of which values are compared, from 0 to 1, beyond the first thousand.
+    :param whole: whether stored rows are read whole for that, where a commit needs only their keys.
+    :param marks: the newest position that each ``topic/partition`` has shown: what one that is read less far may still
+        bring explains what does not fit. None where all that there is was read.
+    :param partitions: each ``topic/partition`` that there is.
+    """
+
+    share: float = 1 / 16
+    whole: bool = False
+    marks: Mapping[str, str] | None = None
+    partitions: Collection[str] = ()
+
+
+@dataclass(slots=True)
+class Findings:
+    """Hold the outcome of comparing.
+
+    :param counts: contradictions by kind.
+    :param first: the first of them.
+    :param agreed: rows that had all values that the log says.
+    :param undecided: contradictions that a partition which is read less far may explain; they are not among the others.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    first: list[Contradiction] = field(default_factory=list)
+    agreed: int = 0
+    undecided: int = 0
+
+
+class GapWitness:
+    """Note the changes of one step whose predecessor in their transaction is missing.
+
+    :param rows: row index of each event; a change that moves a key has two.
+    :param keys: of the events, None for a table without key.
+    :param applied: of every change whether the stored rows went through it.
+    :param base_position: newest position that the stored rows went through.
+    :ivar findings: what was found so far.
+    """
+
+    def __init__(
+        self,
+        typer: RowTyper,
+        rows: IntArray,
+        keys: pa.Table | None,
+        applied: BoolArray,
+        base_position: str,
+        verification: Verification,
+    ) -> None:
+        self._typer, self._verification = typer, verification
+        self._event_rows, self._event_keys = rows, keys
+        self.findings = Findings()
+        self._positions = typer.changes.rows.column("position").take(pa.array(rows))
+        self._certain = self._is_read()
+        self._note(SEQUENCE_GAP, self._behind_gaps(applied, base_position))
+
+    @property
+    def whole(self) -> bool:
+        """Return whether stored rows are to be read whole, where only their keys are needed."""
+        return self._verification.whole
+
+    @property
+    def of_later_log(self) -> bool:
+        """Return whether changes are of a log that began again: what its source did before it may be in no log."""
+        generations = pc.unique(generation_text_of(self._positions)).to_pylist()
+        return any(int(generation) for generation in generations)
+
+    def meet(self, rows: pa.Table) -> None:
+        """Take stored rows that go or are replaced."""
+
+    def finish(self) -> Findings:
+        """Return the outcome, once all stored rows of the changed keys were met."""
+        return self.findings
+
+    def _behind_gaps(self, applied: BoolArray, base_position: str) -> IntArray:
+        """Return events whose predecessor in their transaction is missing."""
+        fresh = ~applied[self._event_rows] & pc.greater(self._positions, base_position).to_numpy()
+        rows, events = np.unique(self._event_rows[fresh], return_index=True)
+        behind = changes_behind_gaps(self._typer.changes.rows, rows)
+        behind_gaps: IntArray = np.flatnonzero(fresh)[events[np.searchsorted(rows, behind)]]
+        return behind_gaps
+
+    def _is_read(self) -> BoolArray:
+        """Return behind which events every partition of the table's topics is read."""
+        marks, every = self._verification.marks, np.ones(len(self._positions), dtype=bool)
+        if marks is None:
+            return every
+        rows = self._typer.changes.rows.column("topic").take(pa.array(self._event_rows))
+        topics = set(rows.cast(pa.string()).unique().to_pylist())
+        names = {name for name in {*marks, *self._verification.partitions} if name.rpartition("/")[0] in topics}
+        if len(names) <= 1:
+            return every
+        read = [marks.get(name, "") for name in names]
+        # other rows of the newest event may lie on a partition that is read up to the one before
+        behind: BoolArray = pc.less(event_of(self._positions), event_of(pa.scalar(min(read)))).to_numpy()
+        return behind
+
+    def _note(self, kind: str, event: IntArray, columns: list[str] | None = None) -> None:
+        """Note the changes of some events as contradictions."""
+        findings = self.findings
+        certain = self._certain[event]
+        findings.undecided += int((~certain).sum())
+        columns = [name for name, one in zip(columns, certain, strict=True) if one] if columns else None
+        event = event[certain]
+        if not len(event):
+            return
+        findings.counts[kind] = findings.counts.get(kind, 0) + len(event)
+        rows = self._typer.changes.rows
+        for number, one in enumerate(event[: max(0, _NAMED - len(findings.first))].tolist()):
+            row_index = int(self._event_rows[one])
+            where = {
+                name: rows.column(name)[row_index].as_py() for name in ("topic", "partition", "offset", "position")
+            }
+            column = columns[number] if columns else ""
+            findings.first.append(Contradiction(kind, **where, key=_digest(self._event_keys, one), column=column))
+
+
+def _digest(keys: pa.Table | None, row: int) -> str:
+    if keys is None:
+        return ""
+    text = repr([keys.column(name)[row].as_py() for name in keys.column_names])
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
