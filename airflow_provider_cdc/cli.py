@@ -215,6 +215,14 @@ _APPROVE = (
     _NEW_GENERATION,
     _JSON,
 )
+_DOCTOR = (
+    _MAYBE_PIPELINE,
+    Argument(
+        ("--probe",),
+        {"action": "store_true", "help": "also make a small table in the sink, merge into it and remove it"},
+    ),
+    _JSON,
+)
 _QUARANTINE = (
     _PIPELINE,
     Argument(
@@ -298,7 +306,7 @@ VERBS = (
     Verb("tables", "show:tables", "show the pipeline's tables and their states", (_PIPELINE, _HISTORY, _JSON)),
     Verb("ledger", "show:ledger", "show the pipeline's batches", (_PIPELINE, _JSON)),
     Verb("lag", "lag:lag", "show how far the tables are behind the source, now and over time", _LAG),
-    Verb("doctor", "doctor:doctor", "check packages, Java, Spark, broker, ledger and sink", (_MAYBE_PIPELINE, _JSON)),
+    Verb("doctor", "doctor:doctor", "check packages, Java, Spark, broker, ledger and sink", _DOCTOR),
     Verb("formats", "show:formats", "list the wire formats, what each carries and its options", (_JSON,)),
 )
 

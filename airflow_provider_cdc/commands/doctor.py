@@ -49,7 +49,7 @@ def doctor(args: Namespace) -> int:
 
     def work() -> int:
         pipeline = CdcPipeline.from_yaml(args.pipeline) if args.pipeline else None
-        results = list(findings(pipeline))
+        results = list(findings(pipeline, probe=args.probe))
         if args.json:
             print_json([result.document() for result in results])
         else:
@@ -63,8 +63,11 @@ def doctor(args: Namespace) -> int:
     return guarded(work, as_json=args.json)
 
 
-def findings(pipeline: CdcPipeline | None) -> Iterator[Finding]:
-    """Check everything; without a pipeline only this machine."""
+def findings(pipeline: CdcPipeline | None, *, probe: bool = False) -> Iterator[Finding]:
+    """Check everything; without a pipeline only this machine.
+
+    :param probe: also make a small table in the sink, merge into it and remove it.
+    """
     needs_spark = pipeline is None or pipeline.policy.engine != "inline"
     yield _packages()
     yield _pyspark(needs_spark)
@@ -83,6 +86,8 @@ def findings(pipeline: CdcPipeline | None) -> Iterator[Finding]:
         yield _compaction(pipeline)
     yield _check("ledger", lambda: _ledger(pipeline))
     yield _check("sink", lambda: _sink(pipeline))
+    if probe:
+        yield from _probe(pipeline)
     yield _check("lake", lambda: _lake(pipeline))
     if needs_spark:
         yield _check("spark connection", lambda: _spark(pipeline))
@@ -238,6 +243,22 @@ def _sink(pipeline: CdcPipeline) -> str:
             raise SinkError("sink.unreachable", text, hint="check sink.root and sink.storage_connection") from None
         return f"{root} answers" + (" (a table is in the way)" if there else "")
     return _folder(root, "sink.root")
+
+
+def _probe(pipeline: CdcPipeline) -> Iterator[Finding]:
+    """Yield one finding if all went well, else one for each step that failed."""
+    from airflow_provider_cdc.batch.probe import probe
+
+    try:
+        steps = {step.name: step.error for step in probe(pipeline)}
+    except CdcError as error:
+        yield Finding("probe", False, error.headline, error.hint or "correct the pipeline or its connection")
+        return
+    failed = {name: CdcError.from_document(error) for name, error in steps.items() if error is not None}
+    for name, problem in failed.items():
+        yield Finding(f"probe: {name}", False, problem.headline, problem.hint)
+    if not failed:
+        yield Finding("probe", True, "a table was made, merged into and removed")
 
 
 def _lake(pipeline: CdcPipeline) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_provider_cdc.batch.arguments import PipelineLike
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.operators.pipeline import PipelineOperator, airflow_errors
 
@@ -18,16 +19,21 @@ class CdcDoctorOperator(PipelineOperator):
     """Check packages, format, broker, ledger and sink as ``airflow-cdc doctor`` does, on the worker; fail with hints.
 
     :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file. (templated)
+    :param probe: also make a small table in the sink, merge into it and remove it.
     """
 
     ui_color = "#dcfce7"
+
+    def __init__(self, *, pipeline: PipelineLike, probe: bool = False, **kwargs: Any) -> None:
+        super().__init__(pipeline=pipeline, **kwargs)
+        self.probe = probe
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Return the findings."""
         from airflow_provider_cdc.commands.doctor import findings
 
         with airflow_errors():
-            results = list(findings(self.configured(context)))
+            results = list(findings(self.configured(context), probe=self.probe))
         for result in results:
             sign = "-" if result.ok is None else "ok" if result.ok else "FAIL"
             self.log.info("%s: %s: %s", result.check, sign, printable(result.message))

@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.json_documents import json_bytes, json_data
 from airflow_provider_cdc.core.lake.durable_files import create_file, sync_folder, synced_part
 from airflow_provider_cdc.core.lake.object_store import (
     create_object,
+    delete_objects,
     has_objects,
     object_folders,
     object_size,
@@ -275,6 +276,18 @@ class Storage:
         with self.access(name) as path:
             if self._fs.get_file_info(path).type == fs.FileType.Directory:
                 self._fs.delete_dir(path)
+
+    def delete_traces(self, name: str) -> None:
+        """Remove what lies at a path of folders and below it, and then those of the path that are empty."""
+        if self._is_s3:
+            with self.access(name):
+                delete_objects(self._objects, name)
+            return
+        self.delete_folder(name)
+        parents = name.split("/")[:-1]
+        while parents and not self.holds_files("/".join(parents)):
+            self.delete_folder("/".join(parents))
+            parents.pop()
 
 
 def _reason(error: OSError) -> str:

@@ -57,8 +57,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def _carried_out(job: Any, secrets: dict[str, dict[str, str]], run: Callable[..., list[Any]], session: Any) -> Any:
     """Return the result of what a job asks for."""
-    from airflow_provider_cdc.core.documents import Adoption, Look, Maintenance
+    from airflow_provider_cdc.core.documents import Adoption, Look, Maintenance, Probe
     from spark_jobs.driver.maintenance import maintain
+    from spark_jobs.driver.probe import probe
     from spark_jobs.driver.quarantine_entries import look
     from spark_jobs.driver.run_batch import sync
     from spark_jobs.lake.identity import adopt
@@ -70,6 +71,8 @@ def _carried_out(job: Any, secrets: dict[str, dict[str, str]], run: Callable[...
             return maintain(job, maintenance, secrets, run)
         case Adoption():
             return adopt(job, secrets)
+        case Probe():
+            return probe(job, secrets, run)
     return sync(job, secrets, run, _say, session)
 
 

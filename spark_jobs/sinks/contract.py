@@ -26,11 +26,14 @@ from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Choice, Commit, Owner
-from spark_jobs.sinks.driver_contract import Runner, SparkSide, StagedCommits
+from spark_jobs.sinks.driver_side import SparkSide, StagedCommits
 from spark_jobs.sinks.names import NameRule
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+"""Runs a function of a module over documents, in tasks, and returns the answers in the order of the documents."""
 
 Verb = Literal["create", "append", "merge", "subtract", "overwrite"]
 
@@ -354,6 +357,15 @@ class Sink(Protocol[Table]):
 
         :param session: None in a batch without one.
         :param run: hands out tasks.
+        """
+        ...
+
+    def remove(self, target: Table) -> None:
+        """Remove a table that was opened before it was made, and all that lies there: for the table of a probe only.
+
+        What was made to hold it goes, too: an empty folder, a namespace. Nothing happens where nothing is.
+
+        :raises CdcError: some of it is left.
         """
         ...
 

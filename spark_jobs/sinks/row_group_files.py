@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
@@ -115,12 +116,18 @@ class RowGroupFiles(ABC, Generic[Added, Noted]):
         return self._added
 
     def discard(self) -> None:
-        """Remove the files: nothing was committed."""
+        """Remove the files: nothing was committed.
+
+        Where the store fails they stay: the error that led here counts, as that an upload was refused.
+        """
         if self._file is not None and self._stream is not None:
-            self._file.close()
-            self._stream.close()
+            with suppress(OSError):
+                self._file.close()
+            with suppress(OSError):
+                self._stream.close()
         for name in self._names:
-            self._remove(name)
+            with suppress(OSError):
+                self._remove(name)
 
     def _write(self, *, last: bool = False) -> None:
         """Write what is held as a row group; it is the file's last one, or more may follow."""

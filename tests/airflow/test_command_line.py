@@ -311,3 +311,15 @@ def test_doctor_says_what_is_well_and_what_is_not(shop: Shop) -> None:
     assert ill.code == 2
     assert "FAIL broker" in ill.out
     assert "->" in ill.out
+
+
+def test_doctor_probes_the_sink_and_leaves_nothing_in_it(shop: Shop) -> None:
+    well = shop.run("doctor", "--probe", "--json")
+    (probed,) = [finding for finding in well.json if finding["check"].startswith("probe")]
+    assert (probed["check"], probed["ok"], well.code) == ("probe", True, 0)
+    assert not shop.lake.exists()
+    (shop.folder / "notes.txt").write_text("not a folder")
+    shop.changes = {"sink": {"root": f"{shop.folder}/notes.txt/lake"}}
+    ill = shop.run("doctor", "--probe")
+    assert ill.code == 2
+    assert re.search(r"^FAIL probe: create: \[.*\n +-> ", ill.out, re.MULTILINE), ill.out

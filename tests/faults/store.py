@@ -47,6 +47,13 @@ class FailingStore:
         self.endpoint = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
+    def refusal(self, request: str) -> str:
+        """Return the answer with which a request is refused, empty where it is not.
+
+        :param request: its first line, as ``PUT /lake/a HTTP/1.1``.
+        """
+        return ""
+
     def stop(self) -> None:
         """Take no more connections."""
         self._listener.close()
@@ -72,6 +79,10 @@ class FailingStore:
         if not request:
             return
         fault = self.weather.strikes()
+        refusal = self.refusal(request.partition(b"\r\n")[0].decode("latin-1"))
+        if refusal:
+            client.sendall(refusal.encode())
+            return
         if fault == "reset":
             return
         if fault in ("503", "500"):

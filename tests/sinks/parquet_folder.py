@@ -230,6 +230,10 @@ class FolderSink:
     def committer(self, session: Any, storage: Storage, run: Any) -> None:
         return None
 
+    def remove(self, target: FolderTable) -> None:
+        root, folder, name = target.location.rsplit("/", 2)
+        Storage(root).delete_traces(f"{folder}/{name}")
+
     def maintain(
         self,
         target: FolderTable,

@@ -64,7 +64,7 @@ def test_merges_of_random_keys_find_their_rows_in_files_of_another_order(kind: s
 def test_maintenance_makes_ranges_of_the_columns_narrow(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Let each batch have all places: files of one order hold each place once."""
+    """Let each batch have all names: files of one order hold each place once."""
     table = LaidOutTable(kind, tmp_path)
     table.do("create", _rows(*range(500)), TableLayout())
     for seed in range(1, 6):

@@ -29,6 +29,14 @@ def catalog_properties(options: Mapping[str, str]) -> dict[str, str]:
     return {"name": "cdc", **store, **own}
 
 
+def store_options_of(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of the object store that properties of a catalog or a table name, secrets included."""
+    options = {name: properties[own] for name, own in _STORE.items() if properties.get(own)}
+    if options.get("AWS_ENDPOINT_URL", "").startswith("http://"):
+        options["AWS_ALLOW_HTTP"] = "true"
+    return options
+
+
 def identifier_of(location: str, options: Mapping[str, str]) -> tuple[str, ...]:
     """Return the name that the table of a location has in the catalog.
 

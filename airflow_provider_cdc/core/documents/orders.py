@@ -150,7 +150,12 @@ class Adoption(Document):
     """Ask for the lake at the root to be the pipeline's from now on."""
 
 
+@dataclass(slots=True)
+class Probe(Document):
+    """Ask for a small table to be made, merged into and removed in the sink, instead of a batch."""
+
+
 BatchOrder = Replay | Rebuild | Decision | Approval
 """What a batch carries out in addition to its records."""
 
-Order = BatchOrder | Look | Maintenance | Adoption
+Order = BatchOrder | Look | Maintenance | Adoption | Probe

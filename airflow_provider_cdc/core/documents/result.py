@@ -93,6 +93,18 @@ class ExpiredLog(Document):
     folded: int = 0
 
 
+@dataclass(slots=True)
+class ProbeStep(Document):
+    """Hold what came of one step of a probe.
+
+    :param name: ``create``, ``merge`` or ``remove``.
+    :param error: what failed, with a hint of what to do; None if nothing did.
+    """
+
+    name: str
+    error: dict[str, Any] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Difference(Document):
     """A row that a table and the change log do not have alike.
@@ -158,6 +170,7 @@ class Result(Document):
     :param row_changes: of a preview the row changes by ``database.table`` and operation.
     :param unfit: of a preview the rows that do not fit: table, topic, partition, offset, column, reason.
     :param maintained: of a job that only maintains the tables: each of them.
+    :param probed: of a job that only probes the sink: the steps that were tried.
     :param expired: of a job that only removes rows from the change log: what it removed.
     :param entries: of a job that only reads the quarantine: all of it.
     :param lake: the lake that the batch was written to, or that was adopted; None for jobs that write to none.
@@ -191,6 +204,7 @@ class Result(Document):
     row_changes: dict[str, dict[str, int]] = field(default_factory=dict)
     unfit: list[dict[str, Any]] = field(default_factory=list)
     maintained: list[TableMaintenance] = field(default_factory=list)
+    probed: list[ProbeStep] = field(default_factory=list)
     expired: ExpiredLog = field(default_factory=ExpiredLog)
     fingerprint: str = ""
     lake: LakeIdentity | None = None

@@ -103,6 +103,19 @@ def object_folders(store: S3Store, name: str, after: str) -> list[str]:
     return sorted(names - {""})  # stores have an empty object of the folder itself where one in it was removed
 
 
+def delete_objects(store: S3Store, folder: str) -> None:
+    """Remove all objects in a folder; unlike pyarrow it leaves no empty object in the place of the folder above."""
+    import obstore
+    from obstore.exceptions import BaseError
+
+    names = [f"{folder}/{name}" for name in object_names(store, folder)]
+    try:
+        if names:
+            obstore.delete(store, names)
+    except BaseError as error:
+        raise OSError(str(error)) from None
+
+
 def object_names(store: S3Store, folder: str) -> list[str]:
     """Return the names of the objects in a folder, without the folder's, sorted."""
     import obstore

@@ -12,7 +12,7 @@ from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import JobDocument, Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import CdcError
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.contract import WriterRule, WrittenRows
+from spark_jobs.sinks.contract import Runner, WriterRule, WrittenRows
 from spark_jobs.sinks.delta.chosen_writer import ChosenWriter
 from spark_jobs.sinks.delta.maintenance import maintain
 from spark_jobs.sinks.delta.preview_writer import PreviewWriter
@@ -20,7 +20,6 @@ from spark_jobs.sinks.delta.spark_libraries import demand_libraries, session_set
 from spark_jobs.sinks.delta.spark_writer import SparkWriter, StageWriter, can_name
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
-from spark_jobs.sinks.driver_contract import Runner
 from spark_jobs.sinks.names import NameRule
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def open_sink(options: Mapping[str, str]) -> DeltaSink:
 
 
 class DeltaSparkSide:
-    """Prepare Spark for commits, and make them (``contract.SparkSide``).
+    """Prepare Spark for commits, and make them (``driver_side.SparkSide``).
 
     :param options: of the tables' store, secrets included; the lake's store takes the same.
     """
@@ -99,6 +98,11 @@ class DeltaSink:
         with suppress(CdcError):
             for file in (file for some in rows for file in some.added):
                 folder.delete_file(file.path)
+
+    def remove(self, target: DeltaLocation) -> None:
+        """Remove the files of a probe's table: ``<root>/<folder of its own>/<table>``."""
+        root, folder, name = target.location.rsplit("/", 2)
+        Storage(root, self._options).delete_traces(f"{folder}/{name}")
 
     def maintain(
         self,

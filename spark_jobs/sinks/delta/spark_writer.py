@@ -191,7 +191,7 @@ class StagedFile:
 
 
 class SparkWriter:
-    """The half that runs in the driver (``contract.StagedCommits``)."""
+    """The half that runs in the driver (``driver_side.StagedCommits``)."""
 
     together = False
 

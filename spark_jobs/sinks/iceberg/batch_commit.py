@@ -38,7 +38,7 @@ class Stage:
 
 
 class BatchCommit:
-    """Makes the commits that tasks staged (``contract.StagedCommits``)."""
+    """Makes the commits that tasks staged (``driver_side.StagedCommits``)."""
 
     together = True
 

@@ -130,6 +130,7 @@ class TableCommit:
         for depth in range(1, len(namespace) + 1):
             with suppress(NamespaceAlreadyExistsError):
                 target.catalog.create_namespace(namespace[:depth])
+                target.made.append(namespace[:depth])
         new = target.catalog.create_table_transaction(
             target.identifier,
             self.fields.schema(),
@@ -139,6 +140,7 @@ class TableCommit:
         )
         self._created = new._updates
         staged = new.table_metadata
+        target.folder = staged.location
         assert [field.field_id for field in staged.schema().fields] == list(self.fields.fields), "numbered in order"
         assert staged.spec() == self.spec, "numbered in order"
         return staged, new._table.io

@@ -24,8 +24,7 @@ from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.plain_data import from_plain, to_plain
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Choice, Commit
-from spark_jobs.sinks.contract import Action, WriterRule
-from spark_jobs.sinks.driver_contract import Runner
+from spark_jobs.sinks.contract import Action, Runner, WriterRule
 from spark_jobs.sinks.iceberg.batch_commit import BatchCommit, Stage
 from spark_jobs.sinks.iceberg.catalogs import reaching
 from spark_jobs.sinks.iceberg.committing import TableCommit, conflict
@@ -182,7 +181,7 @@ def _portions(files: Sequence[LiveFile], size: float) -> Iterator[list[LiveFile]
 
 
 class SharedMerges:
-    """Carries out on the driver what tasks staged (``contract.StagedCommits``).
+    """Carries out on the driver what tasks staged (``driver_side.StagedCommits``).
 
     :param run: hands out tasks.
     :param at_once: makes all commits of the batch, None where each table has its own.

@@ -12,12 +12,12 @@ from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import CdcError
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.contract import WriterRule, WrittenRows
-from spark_jobs.sinks.driver_contract import Runner
+from spark_jobs.sinks.contract import Runner, WriterRule, WrittenRows
 from spark_jobs.sinks.iceberg.batch_commit import BatchCommit, Stage
 from spark_jobs.sinks.iceberg.catalogs import NAMES, open_catalog, reaching
 from spark_jobs.sinks.iceberg.maintenance import maintain
 from spark_jobs.sinks.iceberg.preview_writer import PreviewWriter
+from spark_jobs.sinks.iceberg.removal import remove
 from spark_jobs.sinks.iceberg.row_removal import Writes
 from spark_jobs.sinks.iceberg.shared_merge import MergeStage, SharedMerges
 from spark_jobs.sinks.iceberg.table import IcebergTable, open_table
@@ -78,6 +78,10 @@ class IcebergSink:
         with suppress(CdcError), reaching(target.where):
             for file in (file for some in rows for file in some.added):
                 io.delete(file.file_path)
+
+    def remove(self, target: IcebergTable) -> None:
+        """Remove the table of a probe from the catalog, and its files."""
+        remove(target)
 
     def maintain(
         self,

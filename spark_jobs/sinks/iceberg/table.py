@@ -46,7 +46,8 @@ class IcebergTable:
     """A table of a catalog, present or not (``contract.Stored``).
 
     :param location: of the table in words of the sink: root, database, table.
-    :param folder: where the files of a new table go; empty where the catalog says it.
+    :param folder: where the files of a new table go; empty where the catalog says it, until it did.
+    :ivar made: namespaces that were made for it.
     :ivar is_checked: the table is known to be ours to change; else each commit looks.
     """
 
@@ -60,6 +61,7 @@ class IcebergTable:
         loaded: Table | None = None,
     ) -> None:
         self.catalog, self.identifier, self.location, self.folder = catalog, identifier, location, folder
+        self.made: list[tuple[str, ...]] = []
         self.is_checked = False
         self._is_newest = version is None
         self._loaded = loaded or self._load()

@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Define what the driver does for a kind of table: it prepares Spark, and commits what tasks staged."""
+"""Define what a kind of table does on the driver: prepare Spark, and commit what tasks staged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from airflow_provider_cdc.core.documents import JobDocument
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
-
-Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-"""Runs a function of a module over documents, in tasks, and returns the answers in the order of the documents."""
 
 
 class SparkSide(Protocol):
