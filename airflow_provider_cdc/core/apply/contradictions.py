@@ -166,6 +166,15 @@ class GapWitness:
             findings.first.append(Contradiction(kind, **where, key=_digest(self._event_keys, one), column=column))
 
 
+def witness_of_gaps(
+    typer: RowTyper, rows: IntArray, base_position: str, verification: Verification | None
+) -> GapWitness | None:
+    """Return what notes the gaps of a table without key, None where nothing is compared."""
+    if verification is None:
+        return None
+    return GapWitness(typer, rows, None, typer.flags("applied"), base_position, verification)
+
+
 def _digest(keys: pa.Table | None, row: int) -> str:
     if keys is None:
         return ""

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.clock_conflicts import settle
 from airflow_provider_cdc.core.apply.clock_order import order_unknown, unordered_with
-from airflow_provider_cdc.core.apply.contradictions import GapWitness, Verification
+from airflow_provider_cdc.core.apply.contradictions import Verification, witness_of_gaps
 from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.later_rows import typed_later
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan, MergeStep, OpenRemovals
@@ -55,8 +55,7 @@ def resolve(
 ) -> MergePlan:
     """Resolve the changes of one table.
 
-    :param changes: its row changes (:func:`ordered`). If their images are stored elsewhere, rows of a plan of one step
-        are typed when they are written.
+    :param changes: its row changes (:func:`ordered`); stored images are typed when they are written, if they may be.
     :param timeline: the table's schema changes by position.
     :param base: schema that the stored rows lie under, None when nothing is stored.
     :param base_position: newest position that the stored rows went through; clears up to it are done.
@@ -87,8 +86,7 @@ def resolve(
             # later steps have nothing for them: their rows are newer
             earlier = None if clear or plan.steps else _under(open_removals, base, stored.mapper, last)
             step = of_rows_without_key(typer, of_step, last, clear, later, earlier, base_position)
-            if verification is not None:
-                step.witness = GapWitness(typer, of_step, None, typer.flags("applied"), base_position, verification)
+            step.witness = witness_of_gaps(typer, of_step, base_position, verification)
         plan.steps.append(step)
         verification = None  # the rows of later steps are not the stored ones
     return plan
