@@ -37,6 +37,7 @@ from airflow_provider_cdc.core.values.fields import (
     ZERO_DATE,
     Reason,
 )
+from airflow_provider_cdc.engine.jars import SPARK_LOCK
 from airflow_provider_cdc.get_provider_info import get_provider_info
 from tests.architecture.imports import ROOT, python_files
 from tests.architecture.pages import DOCS, blocks, pages, text_of
@@ -201,3 +202,16 @@ def test_the_guide_of_the_page_lists_the_options_of_the_configuration() -> None:
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", text_of(ROOT / "docs" / "guides" / "page.md"), re.MULTILINE)
     options = config["cdc"]["options"]
     assert dict(rows) == {name: option["default"] for name, option in options.items() if name.startswith("page_")}
+
+
+def test_the_table_of_readers_names_the_versions_that_the_tests_have() -> None:
+    page = text_of(DOCS / "guides" / "sinks.md").partition("## Who reads what")[2].partition("\n## ")[0]
+    pinned = dict(re.findall(r"^([\w-]+)==([\d.]+)$", text_of(ROOT / "constraints.txt"), re.MULTILINE))
+    jars = text_of(ROOT / "tests" / "services" / "iceberg_spark.lock") + text_of(SPARK_LOCK)
+    (of_iceberg,) = re.findall(r"iceberg-spark-runtime[\w.-]*:([\d.]+)", jars)
+    (of_delta,) = re.findall(r"delta-spark[\w.-]*:([\d.]+)", jars)
+    versions = {"Spark": pinned["pyspark"], "Delta": of_delta, "Iceberg": of_iceberg, "DuckDB": pinned["duckdb"]}
+    versions |= {"delta-rs": pinned["deltalake"], "polars": pinned["polars"], "pyiceberg": pinned["pyiceberg"]}
+    for name, version in versions.items():
+        assert f"{name} {'.'.join(version.split('.')[:2])}" in page, name
+    assert all((ROOT / file).is_file() for file in re.findall(r"`(tests/[\w/]+\.py)`", page))

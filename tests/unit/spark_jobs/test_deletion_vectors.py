@@ -106,11 +106,12 @@ def test_every_reader_sees_the_rows_after_each_of_many_merges(tmp_path: Path) ->
     assert of_keys == {key: value for key, value in table.model.items() if key % 13 == 0}
 
 
-def test_delta_rs_arrow_reader_refuses_what_it_cannot_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reads", ["to_pyarrow_table", "to_pyarrow_dataset", "to_pandas"])
+def test_delta_rs_arrow_readers_refuse_what_they_cannot_read(reads: str, tmp_path: Path) -> None:
     table = Table(tmp_path)
     table.merge({1: "x"})
     with pytest.raises(DeltaError):
-        DeltaTable(table.location).to_pyarrow_table()
+        getattr(DeltaTable(table.location), reads)()
 
 
 def test_a_file_most_of_which_is_gone_is_written_again(tmp_path: Path) -> None:
