@@ -193,7 +193,7 @@ def test_names_that_spark_refuses_are_the_tasks(session: Any, tmp_path: Path, mo
     rule = {"create": "CREATE TABLE shop.t (id INT PRIMARY KEY, `n` INT, `a b` INT)"}
     batches = [
         {"t": [change(10 * i, {"id": i, "n": i, "a b": 1}) for i in range(1, 9)]},
-        {"t": [change(200, {"id": 1, "n": 5, "a b": 2})]},
+        {"t": [change(200, {"id": 1, "n": 5, "a b": 2}, {"id": 1, "n": 1, "a b": 1})]},
     ]
     *_, result = carry_out(tmp_path, batches, TINY, monkeypatch, session, rule)
     (line,) = result.tables
