@@ -381,7 +381,7 @@ class TableApply:
             try:
                 demand_explained(self._pending, self.job.marks, self._changes.topics(), table)
             except DataError:
-                self._removals.counts = {ROW_MISSING: self._pending.rows.num_rows}
+                self._removals.counts[ROW_MISSING] = self._pending.rows.num_rows
                 raise
 
     def _evolves(self, target: Stored, old: TableSchema | None, step: MergeStep) -> bool:

@@ -80,6 +80,15 @@ def test_a_gap_is_counted_where_the_pipeline_says_so(script: Script) -> None:
     assert {state.state for state in script.states.values()} == {"ok"}
 
 
+def test_a_gap_and_a_row_that_is_missing_are_both_counted(script: Script) -> None:
+    script.policy["on_contradiction"] = "count"
+    script.log.partitions = {where: part for where, part in script.log.partitions.items() if where[1] == 0}
+    script.send(*inserted("n", 1, 3, lost=2), row("d", "n", 300, None, before={"id": 999, "v": 1}))
+    (line,) = [line for line in script.sync().tables if line.table == "n"]
+    assert line.contradictions == {"sequence_gap": 1, "row_missing": 1}
+    assert [state.code for state in script.states.values() if state.table == "n"] == ["apply.row_not_found"]
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_a_transaction_of_which_a_partition_is_read_less_far_is_no_gap(script: Script, table: str) -> None:
     script.send(*inserted(table, 1, 2, parts=2), *inserted(table, 2, 6, parts=2))
