@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
+from pyiceberg.catalog.rest import RestCatalog
 
 from airflow_provider_cdc.batch.result import BatchResult, UnsettledTable
 from airflow_provider_cdc.core.model.status import ResultStatus
+from tests.services.rest_catalog import shared_catalog
 from tests.system import processes
 
 from .dags_of_tests import MARK
@@ -75,6 +78,48 @@ def test_another_dag_reads_the_tables_that_it_waited_for(shop: Shop) -> None:
     assert run["values"]["applied"]["versions"].keys() == {"shop.customers", "shop.orders"}
     for name, count in run["values"]["report"].items():
         assert count == len(rows(shop.lake, "shop", name)) > 0
+
+
+class CatalogShop(Shop):
+    """The shop's pipeline with Iceberg tables of the REST catalog."""
+
+    @property
+    def namespace(self) -> str:
+        return f"dags{abs(hash(self.folder))}"
+
+    def document(self) -> dict[str, Any]:
+        example = yaml.safe_load((ROOT / "example_dags" / "shop_iceberg.yaml").read_text())
+        mine = {name: super(CatalogShop, self).document()[name] for name in ("source", "policy", "ledger")}
+        sink = {**example["sink"], "namespace": self.namespace}
+        return {**example, **mine, "sink": sink, "lake": {"root": str(self.lake)}}
+
+    def env(self) -> dict[str, str]:
+        catalog = {"conn_type": "iceberg", "host": shared_catalog().uri}
+        return {**super().env(), "AIRFLOW_CONN_LAKEHOUSE": json.dumps(catalog)}
+
+
+def test_the_iceberg_example_commits_all_tables_at_once_and_maintains_them(shop: Shop) -> None:
+    in_catalog, moment = CatalogShop(shop.folder, shop.connection), "2026-11-20T16:21:00+00:00"
+    dags = shop.folder / "dags"
+    dags.mkdir()
+    example = (ROOT / "example_dags" / "shop_iceberg.py").read_text()
+    # the log is of some minutes
+    (dags / "shop_iceberg.py").write_text(example.replace('"@hourly"', '"* * * * *"'))
+    seen = dag_runs(in_catalog, dags, "shop_iceberg", moment)
+    assert seen["import_errors"] == {}
+    (run,) = seen["runs"]
+    assert run["tasks"] == {"received": "success", "sync": "success"}
+    done = run["values"]["sync"]
+    assert (done["status"], done["cut"]["atomic"]) == ("done", True)
+    catalog = RestCatalog("cdc", uri=shared_catalog().uri)
+    names = catalog.list_tables((in_catalog.namespace, "shop"))
+    assert len(names) == len(done["tables"]) > 5
+    counts = {name[-1]: catalog.load_table(name).scan().count() for name in names}
+    (day,) = dag_runs(in_catalog, dags, "shop_iceberg_maintain", moment)["runs"]
+    assert day["tasks"] == {"maintain": "success"}
+    assert {line["table"].removeprefix("shop.") for line in day["values"]["maintain"]["tables"]} == set(counts)
+    operator(shop, until=moment).execute({})
+    assert counts == {name: len(rows(shop.lake, "shop", name)) for name in counts}
 
 
 DAG = """
