@@ -75,7 +75,7 @@ class _Payload(Message, gc=False):
     before: msgspec.Raw = msgspec.Raw()
     after: msgspec.Raw = msgspec.Raw()
     source: _Source | None = None
-    transaction: msgspec.Raw = msgspec.Raw()
+    transaction: _Transaction | None = None
     op: str | None = None
     ts_ms: EpochMillis | None = None
     ddl: str | None = None
@@ -95,7 +95,6 @@ class _History(msgspec.Struct, gc=False):
 
 
 _history = msgspec.json.Decoder(_History)
-_transaction = msgspec.json.Decoder(_Transaction)
 
 
 class WireFormat:
@@ -160,10 +159,9 @@ class WireFormat:
         if source is not None and source.name != out.log_name:
             out.note_log(index, source.name)
         if op is not None and source is not None:
-            block = None if message.transaction in _ABSENT else _transaction.decode(message.transaction)
-            out.changes.append(self._row(index, message, op, source, block, out.records.keys[index], columns))
-            if block is not None:
-                out.note(len(out.changes) - 1, "transaction_order", block.data_collection_order)
+            out.changes.append(self._row(index, message, op, source, out.records.keys[index], columns))
+            if message.transaction is not None:
+                out.note(len(out.changes) - 1, "transaction_order", message.transaction.data_collection_order)
         elif message.op is None or source is None:
             self._other(out, index, message)
         elif message.op == "m":
@@ -177,7 +175,6 @@ class WireFormat:
         message: _Payload,
         op: str,
         source: _Source,
-        block: _Transaction | None,
         key: bytes | None,
         columns: tuple[str, ...] | None,
     ) -> tuple[Any, ...]:
@@ -190,8 +187,8 @@ class WireFormat:
         if source.file is None or source.pos is None:
             raise ValueError("a row without its position in a binlog")
         file, pos, row = self._files[source.file], source.pos, source.row or 0
-        if source.connector == _WITHOUT_PLACES and block is not None:
-            row = block.total_order
+        if source.connector == _WITHOUT_PLACES and message.transaction is not None:
+            row = message.transaction.total_order
         database, table, time = source.db, source.table, source.ts_us or _source_time(source)
         image = before if after is None else after
         number = None if image is None else self._columns.number(columns, key, (database, table), image)
