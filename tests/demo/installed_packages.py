@@ -13,12 +13,12 @@ from packaging.requirements import Requirement
 def missing(requirements: Sequence[str]) -> list[str]:
     """Return what a requirement names and its distribution does not have."""
     problems = []
-    for wanted in map(Requirement, requirements):
-        extras = set(metadata(wanted.name).get_all("Provides-Extra") or ())
-        problems += [f"{wanted.name} has no extra {extra}" for extra in wanted.extras - extras]
-        for needed in map(Requirement, requires(wanted.name) or ()):
+    for requirement in map(Requirement, requirements):
+        extras = set(metadata(requirement.name).get_all("Provides-Extra") or ())
+        problems += [f"{requirement.name} has no extra {extra}" for extra in requirement.extras - extras]
+        for needed in map(Requirement, requires(requirement.name) or ()):
             marker = needed.marker
-            if marker is not None and any(marker.evaluate({"extra": extra}) for extra in wanted.extras):
+            if marker is not None and any(marker.evaluate({"extra": extra}) for extra in requirement.extras):
                 assert needed.specifier.contains(version(needed.name)), needed
     return problems
 
