@@ -104,7 +104,7 @@ def test_every_table_equals_the_model_where_tasks_of_spark_share_merges(
 
     monkeypatch.setattr("tests.histories.run.sync", counted)
     monkeypatch.setattr("tests.histories.run.RunPolicy", partial(RunPolicy, spark_writer_bytes=1))
-    case = replace(case_of("debezium-json", 1_200_000, sizes=(5, 8)), sink="iceberg", batches=3, recreated=0.0)
+    case = replace(case_of("debezium-json", 1_200_004, sizes=(8, 12)), sink="iceberg", batches=3, recreated=0.0)
     verdict = judge(case, log, lake, runner(spark, written), lambda partitions: save(partitions, written))
     assert not verdict.failure, f"made smaller:\n{verdict.failure}"
     assert reasons["merge spark"], reasons
