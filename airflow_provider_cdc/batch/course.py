@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from airflow_provider_cdc.batch.attempts import recorded
@@ -96,7 +97,7 @@ def carry_out(
             course.left_over = ledger.open(pipeline.name)
             batch = request.next_batch(course)
             if isinstance(batch, BatchResult):
-                states = table_states(ledger, pipeline.name)
+                states = partial(table_states, ledger, pipeline.name)
                 return replace(batch, warnings=register_tables(pipeline, lease, states, stopper.check) or None)
             run = PlannedBatch(pipeline, ledger, lease, batch, log.client_config(), say, stopper)
             if course.finishes(batch):

@@ -83,7 +83,7 @@ class PlannedBatch:
         small = published(self._pipeline.name, result, self._states, round(seconds, 3), self._batch)
         if result.error is None:
             after = {**self._states, **{state.table_id: state for state in result.states}}
-            small.warnings = register_tables(self._pipeline, self._lease, after, self._stopper.check) or None
+            small.warnings = register_tables(self._pipeline, self._lease, lambda: after, self._stopper.check) or None
             states = {state.table_id: state.document() for state in result.states}
             changes = [{**change, "id": schema_change_id(change)} for change in result.new_schema_changes]
             lake = None if result.lake is None else result.lake.document()

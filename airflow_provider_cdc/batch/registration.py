@@ -37,14 +37,14 @@ SHOWN = 20
 def register_tables(
     pipeline: CdcPipeline,
     lease: Lease,
-    states: Mapping[str, TableState],
+    states: Callable[[], Mapping[str, TableState]],
     check: Callable[[], None] = lambda: None,
 ) -> list[str]:
     """Let the catalog have the present tables; return what could not be done, one sentence each.
 
     Only tables whose name, location or columns changed since they were last registered are sent.
 
-    :param states: of all tables after the batch, by table id.
+    :param states: returns those of all tables after the batch, by table id.
     :param check: raises where the request was stopped.
     """
     section = pipeline.sink.register
@@ -52,8 +52,8 @@ def register_tables(
         return []
     entries = RegisteredTables(ledger_url(pipeline.ledger))
     recorded = entries.entries(pipeline.name)
-    due = _DueEntries.of(pipeline, section, states.values(), recorded)
-    work = _Work(pipeline, due, recorded, check, list(due.warnings))
+    due = _DueEntries.of(pipeline, section, states().values(), recorded)
+    work = _Work(PipelineTables(pipeline, sink_options), due, recorded, check, list(due.warnings))
     try:
         work.do(section)
     finally:
@@ -121,7 +121,7 @@ class _Work:
     :ivar done: entries as they are since; None for none.
     """
 
-    pipeline: CdcPipeline
+    stored: PipelineTables
     due: _DueEntries
     recorded: Mapping[tuple[str, str], Entry]
     check: Callable[[], None]
@@ -161,10 +161,10 @@ class _Work:
     def _register(self, registrar: Registrar, name: CatalogName) -> None:
         entry = self.due.entries[name]
         try:
-            tables = PipelineTables(self.pipeline, sink_options)
-            stored: DescribedTable = tables.newest(self.due.tables[name])  # type: ignore[assignment]
+            stored = self.stored.newest(self.due.tables[name])
         except UnreadableTableError as error:
             raise RegistrationError(f"the table cannot be read ({error})", passing=False) from None
+        assert isinstance(stored, DescribedTable), "only kinds that describe their tables have sink.register"
         with _understood():
             registrar.register(CatalogTable(name, entry.location, tuple(stored.columns()), stored.comment()))
         self.done[name] = entry

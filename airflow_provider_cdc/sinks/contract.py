@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,6 +57,7 @@ class StoredTable(Protocol):
         ...
 
 
+@runtime_checkable
 class DescribedTable(StoredTable, Protocol):
     """A version of a table of a kind that can be registered in a catalog."""
 

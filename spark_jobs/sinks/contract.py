@@ -315,14 +315,12 @@ class PreviewWriter(Writer[Opened], Protocol[Opened]):
 class Sink(Protocol[Table]):
     """Opens and writes the tables of one kind in one store.
 
-    :ivar spark: the half that runs on Spark's driver, None for a kind that only tasks write.
-    :ivar shares_merges: the driver may divide a merge among tasks; that takes no session of Spark's.
+    :ivar spark: the half that lets Spark take large merges, None for a kind that single tasks write.
     :ivar names: how its tables are named.
     """
 
     spark: SparkSide | None
     names: NameRule
-    shares_merges: bool
 
     def open(self, location: str, version: int | None = None) -> Table:
         """Open what lies at a location.

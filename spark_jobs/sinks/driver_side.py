@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class SparkSide(Protocol):
-    """Prepares Spark for what its driver is to commit."""
+    """Says what Spark can do for large tables, and prepares it for that."""
 
     def settings(self, job: JobDocument) -> dict[str, str]:
         """Return properties that Spark needs for it, secrets included."""
@@ -29,6 +29,13 @@ class SparkSide(Protocol):
 
     def can_name(self, columns: Sequence[str]) -> bool:
         """Return whether Spark can write columns of these names."""
+        ...
+
+    def obstacle(self, job: JobDocument, *, asked: bool) -> str:
+        """Return why Spark takes no merges of a batch, empty where it does.
+
+        :param asked: the pipeline states that they are Spark's; else they are its own only where that surely works.
+        """
         ...
 
 

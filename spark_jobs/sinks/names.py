@@ -13,6 +13,7 @@ from spark_jobs.lake.storage import path_part
 
 _OTHERS = re.compile(r"[^a-z0-9_]")
 _DIGEST = 4  # bytes
+_LONGEST = 255  # characters of a safe name
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +22,10 @@ class NameRule:
 
     :param names: ``exact``: as the source spells them; ``safe``: letters, digits and underscores, which every catalog
         takes.
-    :param longest: characters that a safe name has at most.
     :param folds: whether the target knows no upper case.
     """
 
     names: str = "exact"
-    longest: int = 255
     folds: bool = False
 
     def stated(self, names: str | None) -> NameRule:
@@ -36,7 +35,7 @@ class NameRule:
     def name(self, name: str) -> str:
         """Return the name that a database or a table of the source has in the target."""
         if self.names == "safe":
-            return _safe(name, self.longest)
+            return _safe(name)
         return name.lower() if self.folds else name
 
     def path(self, database: str, table: str) -> str:
@@ -45,7 +44,7 @@ class NameRule:
 
     def paths(self, database: str, table: str) -> tuple[str, ...]:
         """Return the paths that a name has under any rule that may have been stated, that of this one first."""
-        every = (self, *(NameRule(names, self.longest, folds) for names in NAMES for folds in (False, self.folds)))
+        every = (self, *(NameRule(names, folds) for names in NAMES for folds in (False, self.folds)))
         return tuple(dict.fromkeys(rule.path(database, table) for rule in every))
 
     def same(self, path: str) -> str:
@@ -53,11 +52,11 @@ class NameRule:
         return path.lower() if self.folds else path
 
 
-def _safe(name: str, longest: int) -> str:
+def _safe(name: str) -> str:
     text = _OTHERS.sub("_", unicodedata.normalize("NFKD", name).lower())
     if not text or text[0].isdigit():
         text = f"t_{text}"
-    if len(text) <= longest:
+    if len(text) <= _LONGEST:
         return text
     digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).hexdigest()
-    return f"{text[: longest - len(digest) - 1]}_{digest}"
+    return f"{text[: _LONGEST - len(digest) - 1]}_{digest}"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from airflow_provider_cdc.core.apply.contradictions import Findings
+from airflow_provider_cdc.core.apply.contradictions import ROW_DIFFERS, ROW_MISSING, Findings
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, numbers_in_groups
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
@@ -14,9 +14,7 @@ from airflow_provider_cdc.core.documents import Difference
 from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.contract import Action, PreviewWriter, Stored
 
-ROW_MISSING = "row_missing"  # the log has it, and the table does not
 ROW_UNEXPECTED = "row_unexpected"  # the table has it, and the log does not
-ROW_DIFFERS = "row_differs"  # of one key both have other values
 COLUMNS_DIFFER = "columns_differ"  # the table has other columns than the log says
 _NAMED = 1_000  # rows
 

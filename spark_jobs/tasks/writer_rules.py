@@ -20,19 +20,16 @@ def writer_rule(job: JobDocument, name: str, columns: Sequence[str], sink: Sink[
     own = job.tables.rule(name).writer
     stated = own or job.policy.writer
     key = f"tables.{name}.writer" if own else "policy.writer"
+    asked, obstacle = stated == "spark", ""
     settled: Choice | None = None
-    if sink.shares_merges:
-        obstacle = "" if job.parallelism > 1 else "the batch runs one task at a time"
-    else:
-        obstacle = "" if job.session else "the batch has no Spark session"
     if stated == "task":
         settled = Choice("task", f"{key} is task")
-    elif sink.spark is None and not sink.shares_merges:
+    elif sink.spark is None:
         settled = Choice("task", f"tables of type {job.sink_type} are written by tasks")
-    elif sink.spark is not None and not sink.spark.can_name(columns):
+    elif not sink.spark.can_name(columns):
         settled = Choice("task", "Spark cannot write the name of a column")
-    elif stated == "spark":
+    else:
+        obstacle = sink.spark.obstacle(job, asked=asked)
+    if asked and settled is None:
         settled = Choice("task", obstacle) if obstacle else Choice("spark", f"{key} is spark")
-    if not obstacle and sink.spark is not None and not job.spark_reaches_sink:
-        obstacle = "spark.conf names no hadoop-aws"
     return WriterRule(settled, job.policy.spark_writer_bytes, task_memory(), obstacle)

@@ -56,7 +56,7 @@ class Script:
     schema_topic: str | None = "src"
     options: dict[str, str] = field(default_factory=dict)
     policy: dict[str, Any] = field(default_factory=dict)
-    tables: dict[str, dict[str, Any]] = field(default_factory=dict)
+    tables: dict[str, Any] = field(default_factory=dict)
     held: set[Partition] = field(default_factory=set)
     ends: dict[Partition, int] = field(default_factory=dict)
     states: dict[str, TableState] = field(default_factory=dict)

@@ -208,7 +208,6 @@ class FolderSink:
     """Tables as folders; no Spark, nothing to maintain."""
 
     spark = None
-    shares_merges = False
     names = NameRule()
 
     def open(self, location: str, version: int | None = None) -> FolderTable:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -81,7 +82,7 @@ class Ground:
             self.states[name] = replace(state, **members)
 
     def settle(self) -> list[str]:
-        return register_tables(self.pipeline, self.lease, self.states)
+        return register_tables(self.pipeline, self.lease, lambda: self.states)
 
 
 def pipeline(folder: Path, **register: Any) -> CdcPipeline:
@@ -96,7 +97,9 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     catalog = Recorder()
     assert isinstance(REGISTRARS, dict)
     monkeypatch.setitem(REGISTRARS, "recorder", RegistrarKind("recorder_of_tests"))
-    monkeypatch.setitem(sys.modules, "recorder_of_tests", catalog)  # type: ignore[arg-type]
+    module = ModuleType("recorder_of_tests")
+    vars(module)["open_registrar"] = lambda section: catalog.open_registrar(section)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
     made = pipeline(tmp_path)
     with Ledger(made.ledger).lease("shop", "me") as lease:
         yield Ground(made, lease, catalog)

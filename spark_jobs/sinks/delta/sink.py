@@ -62,11 +62,15 @@ class DeltaSparkSide:
         """Return whether Spark can write columns of these names."""
         return can_name(columns)
 
+    def obstacle(self, job: JobDocument, *, asked: bool) -> str:
+        """Return why Spark takes no merges of a batch: they take a session, which may not reach S3."""
+        if not job.session:
+            return "the batch has no Spark session"
+        return "" if asked or job.spark_reaches_sink else "spark.conf names no hadoop-aws"
+
 
 class DeltaSink:
     """Delta tables in one store."""
-
-    shares_merges = False
 
     def __init__(self, options: dict[str, str], *, on_read: bool = False, names: NameRule = NAMES) -> None:
         self._options, self._on_read, self.names = options, on_read, names

@@ -11,7 +11,7 @@ import base64
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +20,7 @@ from pyiceberg.table.snapshots import Operation
 
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.config.table_layout import TableLayout
+from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.plain_data import from_plain, to_plain
 from spark_jobs.lake.storage import Storage
@@ -34,6 +35,9 @@ from spark_jobs.sinks.iceberg.row_removal import RowRemoval, Writes
 from spark_jobs.sinks.iceberg.snapshots import FileChange
 from spark_jobs.sinks.iceberg.table import IcebergTable, open_table
 from spark_jobs.sinks.sizes import files_text, size_text
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 _FILE = "merge.json"
 _PARTS_EACH = 3  # for each task that runs at a time: some take longer than others
@@ -171,13 +175,34 @@ def _keys(storage: Storage, merge: Mapping[str, Any]) -> pa.Table:
 def _portions(files: Sequence[LiveFile], size: float) -> Iterator[list[LiveFile]]:
     """Yield neighbouring files that have a size together; small ones among them become one where they are rewritten."""
     some: list[LiveFile] = []
+    held = 0
     for file in files:
         some.append(LiveFile(file.file, file.deletes))  # without the numbers of its keys
-        if sum(one.file.file_size_in_bytes for one in some) >= size:
+        held += file.file.file_size_in_bytes
+        if held >= size:
             yield some
-            some = []
+            some, held = [], 0
     if some:
         yield some
+
+
+class TaskSharing:
+    """Say when tasks share merges (``driver_side.SparkSide``): that takes no session of Spark's."""
+
+    def settings(self, job: JobDocument) -> dict[str, str]:
+        """Return that Spark needs none."""
+        return {}
+
+    def demand_libraries(self, job: JobDocument, context: SparkContext) -> None:
+        """Demand nothing: pyiceberg writes."""
+
+    def can_name(self, columns: Sequence[str]) -> bool:
+        """Return that all names can be written."""
+        return True
+
+    def obstacle(self, job: JobDocument, *, asked: bool) -> str:
+        """Return why tasks share no merges of a batch."""
+        return "" if job.parallelism > 1 else "the batch runs one task at a time"
 
 
 class SharedMerges:

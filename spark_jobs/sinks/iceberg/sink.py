@@ -19,7 +19,7 @@ from spark_jobs.sinks.iceberg.maintenance import maintain
 from spark_jobs.sinks.iceberg.preview_writer import PreviewWriter
 from spark_jobs.sinks.iceberg.removal import remove
 from spark_jobs.sinks.iceberg.row_removal import Writes
-from spark_jobs.sinks.iceberg.shared_merge import MergeStage, SharedMerges
+from spark_jobs.sinks.iceberg.shared_merge import MergeStage, SharedMerges, TaskSharing
 from spark_jobs.sinks.iceberg.table import IcebergTable, open_table
 from spark_jobs.sinks.iceberg.task_writer import TaskWriter
 
@@ -40,11 +40,8 @@ def open_sink(options: Mapping[str, str]) -> IcebergSink:
 class IcebergSink:
     """Tables of one catalog."""
 
-    spark = None
-    shares_merges = True
-
     def __init__(self, options: dict[str, str]) -> None:
-        self._options = options
+        self._options, self.spark = options, TaskSharing()
         self.names = NAMES[options.get(f"{PREFIX}type", "sql")].stated(options.get("names"))
         self._at_once = options.get("commit") == "batch"
         self._writes = cast(Writes, options.get("writes", "merge-on-read"))
