@@ -10,7 +10,7 @@ from typing import Any
 from airflow_provider_cdc.batch.engine_choice import engine_of
 from airflow_provider_cdc.connections.lookup import sink_options, spark_target, storage_options
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.config.sink_kinds import SINKS
+from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from airflow_provider_cdc.core.documents import BatchOrder, JobDocument, Rebuild, Replay, TableState
 from airflow_provider_cdc.core.lake.own_lake import LakeIdentity
 from airflow_provider_cdc.core.plan.ranges import Range

@@ -17,7 +17,7 @@ from typing import Any
 
 from airflow_provider_cdc.commands.output import CONFIGURATION, DONE, guarded, print_json
 from airflow_provider_cdc.core.config import CanalSource, CdcPipeline
-from airflow_provider_cdc.core.config.sink_kinds import SINKS
+from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables

@@ -21,7 +21,7 @@ from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableErro
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
-    from airflow_provider_cdc.core.config.sink import Sink
+    from airflow_provider_cdc.core.config.sinks.sections import Sink
 
 _MASTER = re.compile(
     r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]|yarn"

@@ -15,7 +15,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
-from airflow_provider_cdc.core.config.sink import store_options
+from airflow_provider_cdc.core.config.sinks.delta import store_options
 from airflow_provider_cdc.sinks.contract import StoredColumn, UnreadableTableError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pyiceberg.exceptions import NoSuchTableError, RESTError
 from pyiceberg.table.snapshots import ancestors_of
 from sqlalchemy.exc import DBAPIError
 
-from airflow_provider_cdc.core.config.iceberg_options import catalog_properties, identifier_of
+from airflow_provider_cdc.core.config.sinks.iceberg_options import catalog_properties, identifier_of
 from airflow_provider_cdc.sinks.contract import UnreadableTableError
 
 if TYPE_CHECKING:

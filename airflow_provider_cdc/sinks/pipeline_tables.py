@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from airflow_provider_cdc.core.config.sink_kinds import SINKS
+from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.sinks.contract import UnreadableTableError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from airflow_provider_cdc.core.config import CdcPipeline
-    from airflow_provider_cdc.core.config.sink import Sink
+    from airflow_provider_cdc.core.config.sinks.sections import Sink
     from airflow_provider_cdc.core.documents import TableState
     from airflow_provider_cdc.sinks.contract import StoredTable, TableReader
 

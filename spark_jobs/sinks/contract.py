@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Define what a kind of table has to be able to do: open a table, commit to it, maintain it.
 
-A kind is a module with ``open_sink`` that ``core.sink_kinds`` names; tests/sinks runs one behaviour suite over all of
-them. Rules for all:
+A kind is a module with ``open_sink`` that ``core.config.sinks.kinds`` names; tests/sinks runs one behaviour suite
+over all of them. Rules for all:
 
 1. A commit has its rows, its columns, ``Commit.app``, ``Commit.seq`` and ``Commit.facts``, or nothing of it is visible.
 2. A commit goes onto the version that was opened. If somebody else committed since, it raises ``sink.commit_conflict``.

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from dataclasses import dataclass, replace
 
-from airflow_provider_cdc.core.config.sink import NAMES
+from airflow_provider_cdc.core.config.sinks.names import NAMES
 from spark_jobs.lake.storage import path_part
 
 _OTHERS = re.compile(r"[^a-z0-9_]")

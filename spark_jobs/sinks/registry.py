@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib
 
-from airflow_provider_cdc.core.config.sink_kinds import SINKS
+from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from airflow_provider_cdc.core.documents import JobDocument
 from spark_jobs.lake.scratch import storage_options
 from spark_jobs.sinks.contract import Sink, Stored

@@ -6,7 +6,7 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.util import find_spec
 
-from airflow_provider_cdc.core.config.sink_kinds import SINKS
+from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from spark_jobs.workers.module_path import prefer_installed
 from spark_jobs.workers.task_transport import shut_out_pandas
 

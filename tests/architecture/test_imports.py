@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.core.config.sink_kinds import SINKS
+from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from tests.architecture.distributions import normal
 from tests.architecture.imports import ROOT, Import, imports_below, imports_of, python_files
 

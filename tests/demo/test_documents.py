@@ -13,7 +13,7 @@ import pytest
 from airflow_provider_cdc.core.config import CdcPipeline, DeltaSink, KafkaSource, RunPolicy, SparkSettings, TableRules
 from airflow_provider_cdc.core.config.lake import Lake
 from airflow_provider_cdc.core.config.register import Register
-from airflow_provider_cdc.core.config.sink import IcebergSink
+from airflow_provider_cdc.core.config.sinks.iceberg import IcebergSink
 from airflow_provider_cdc.core.config.source import CanalSource
 from airflow_provider_cdc.core.config.tables import TableRule
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog import load_catalog
 
-from airflow_provider_cdc.core.config.iceberg_options import catalog_properties
+from airflow_provider_cdc.core.config.sinks.iceberg_options import catalog_properties
 from airflow_provider_cdc.core.documents import Rebuild
 from spark_jobs.sinks.iceberg.sink import open_sink
 from tests.histories.debezium_records import ddl

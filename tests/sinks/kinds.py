@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from airflow_provider_cdc.core.config import DeltaSink, IcebergSink
-from airflow_provider_cdc.core.config.sink_kinds import SINKS
+from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from spark_jobs.sinks.contract import Sink, Stored
 from tests.services.rest_catalog import shared_catalog
 

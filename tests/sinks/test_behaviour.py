@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from airflow_provider_cdc.core.config.sink_kinds import SINKS, SinkKind
+from airflow_provider_cdc.core.config.sinks.kinds import SINKS, SinkKind
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.sinks.contract import TableReader

@@ -15,7 +15,7 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from sqlalchemy.exc import OperationalError
 
-from airflow_provider_cdc.core.config.iceberg_options import catalog_properties
+from airflow_provider_cdc.core.config.sinks.iceberg_options import catalog_properties
 from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.driver.probe import RIGHTS
 from spark_jobs.lake.storage import Storage

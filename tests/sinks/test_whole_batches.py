@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_cdc.core.config import DeltaSink
-from airflow_provider_cdc.core.config.sink_kinds import SINKS, SinkKind
+from airflow_provider_cdc.core.config.sinks.kinds import SINKS, SinkKind
 from airflow_provider_cdc.core.documents import Rebuild
 from airflow_provider_cdc.core.errors import ConfigurationError
 from tests.demo.check import compare

@@ -6,7 +6,8 @@ from __future__ import annotations
 from airflow_provider_cdc.core.config.lake import Lake
 from airflow_provider_cdc.core.config.pipeline import CdcPipeline
 from airflow_provider_cdc.core.config.policy import RunPolicy, SparkSettings
-from airflow_provider_cdc.core.config.sink import DeltaSink, IcebergSink
+from airflow_provider_cdc.core.config.sinks.delta import DeltaSink
+from airflow_provider_cdc.core.config.sinks.iceberg import IcebergSink
 from airflow_provider_cdc.core.config.source import CanalSource, KafkaSource
 from airflow_provider_cdc.core.config.tables import TableRule, TableRules
 

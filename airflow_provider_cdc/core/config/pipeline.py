@@ -15,9 +15,11 @@ from airflow_provider_cdc.core.config.checks import Checks, kind_of, names_secre
 from airflow_provider_cdc.core.config.lake import Lake
 from airflow_provider_cdc.core.config.option_kinds import kind_of_option
 from airflow_provider_cdc.core.config.policy import RunPolicy, SparkSettings
-from airflow_provider_cdc.core.config.sink import SECTIONS as SINK_SECTIONS
-from airflow_provider_cdc.core.config.sink import DeltaSink, IcebergSink, Sink
-from airflow_provider_cdc.core.config.sink_kinds import SINKS
+from airflow_provider_cdc.core.config.sinks.delta import DeltaSink
+from airflow_provider_cdc.core.config.sinks.iceberg import IcebergSink
+from airflow_provider_cdc.core.config.sinks.kinds import SINKS
+from airflow_provider_cdc.core.config.sinks.sections import SECTIONS as SINK_SECTIONS
+from airflow_provider_cdc.core.config.sinks.sections import Sink
 from airflow_provider_cdc.core.config.source import SOURCES, CanalSource, KafkaSource, Source
 from airflow_provider_cdc.core.config.tables import TableRules
 from airflow_provider_cdc.core.errors import ConfigurationError, KnownValuesError

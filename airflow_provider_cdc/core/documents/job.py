@@ -37,7 +37,7 @@ class JobDocument(Document):
     :param cut_at: ISO time at which a larger request was cut, in place of ``until``: other batches of it follow.
     :param session: Spark was started with the jars that the Spark reader and the Spark writer need.
     :param spark_reaches_sink: Spark is known to reach the tables, so that ``writer: auto`` may choose its writer.
-    :param sink_type: kind of the tables (``sink_kinds.SINKS``).
+    :param sink_type: kind of the tables (``kinds.SINKS``).
     :param sink_options: options of the tables' store without secrets; None where it is that of the lake.
     :param lake_root: what change log and documents lie below; empty for ``sink_root``.
     :param storage: options of the lake's store without secrets.

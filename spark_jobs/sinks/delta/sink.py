@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from airflow_provider_cdc.core.config.sink import store_options
+from airflow_provider_cdc.core.config.sinks.delta import store_options
 from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import JobDocument, Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import CdcError

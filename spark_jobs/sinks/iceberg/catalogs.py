@@ -22,7 +22,7 @@ from pyiceberg.exceptions import (
 )
 from sqlalchemy.exc import DBAPIError
 
-from airflow_provider_cdc.core.config.iceberg_options import PREFIX, catalog_properties
+from airflow_provider_cdc.core.config.sinks.iceberg_options import PREFIX, catalog_properties
 from airflow_provider_cdc.core.errors import CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import may_be_caught
 from spark_jobs.sinks.names import NameRule

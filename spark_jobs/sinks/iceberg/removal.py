@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from pyiceberg.exceptions import NamespaceNotEmptyError, NoSuchNamespaceError
 
-from airflow_provider_cdc.core.config.iceberg_options import store_options_of
+from airflow_provider_cdc.core.config.sinks.iceberg_options import store_options_of
 from airflow_provider_cdc.core.lake.roots import canonical_root
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.iceberg.catalogs import reaching

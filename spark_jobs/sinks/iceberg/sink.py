@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
-from airflow_provider_cdc.core.config.iceberg_options import PREFIX
+from airflow_provider_cdc.core.config.sinks.iceberg_options import PREFIX
 from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import CdcError

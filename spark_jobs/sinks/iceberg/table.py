@@ -20,7 +20,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot, ancestors_of
 
 from airflow_provider_cdc.core.apply.row_sets import each_known
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
-from airflow_provider_cdc.core.config.iceberg_options import identifier_of
+from airflow_provider_cdc.core.config.sinks.iceberg_options import identifier_of
 from airflow_provider_cdc.core.errors import REBUILD, SinkError
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Commit, Owner

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from airflow_provider_cdc.core.config import IcebergSink
-from airflow_provider_cdc.core.config.iceberg_options import identifier_of
+from airflow_provider_cdc.core.config.sinks.iceberg_options import identifier_of
 from spark_jobs.lake.storage import table_place
 from spark_jobs.sinks.delta.sink import open_sink as open_delta
 from spark_jobs.sinks.iceberg.sink import open_sink as open_iceberg

@@ -1,88 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describe the sink: Delta tables by path under one root, or Iceberg tables of a catalog."""
+"""Describe Iceberg tables of a catalog."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from airflow_provider_cdc.core.config.checks import Checks
 from airflow_provider_cdc.core.config.lake import Lake, check_store
-from airflow_provider_cdc.core.config.register import Register
-from airflow_provider_cdc.core.config.sink_kinds import SINKS
-from airflow_provider_cdc.core.config.table_properties import delta_problem, iceberg_problem
-from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.config.sinks.names import WRITES, check_names
 from airflow_provider_cdc.core.lake.roots import canonical_root
 
-WRITES = ("merge-on-read", "copy-on-write")
-NAMES = ("exact", "safe")
-_OF_TABLES = ("writes", "names")
-
-
-@dataclass(frozen=True)
-class DeltaSink:
-    """Delta tables at ``root/<database>/<table>``.
-
-    :param root: absolute local path, or ``file://``, ``s3://``, ``s3a://``; kept in its canonical spelling.
-    :param storage_connection: Airflow connection of type ``aws`` with the object store's address and secrets.
-    :param storage_options: further options of the store; no secrets.
-    :param writes: whether a merge writes the files of its rows again (``copy-on-write``), or deletes rows by their
-        positions in deletion vectors (``merge-on-read``), which not all readers can read.
-    :param type: kind of the tables (``sink_kinds.SINKS``).
-    :param register: catalog that the tables are registered in after a batch; plain data of one is accepted.
-    :param names: whether databases and tables are named as the source spells them (``exact``), or in lower case of
-        letters, digits and underscores (``safe``); None for ``exact``.
-    """
-
-    root: str
-    storage_connection: str | None = None
-    storage_options: dict[str, str] = field(default_factory=dict)
-    writes: str = "copy-on-write"
-    type: str = "delta"
-    register: Register | None = None
-    names: str | None = None
-    catalog = None
-    partitions = False
-
-    def __post_init__(self) -> None:
-        checks = Checks("sink")
-        check_store(checks, self.root, self.storage_connection, self.storage_options)
-        checks.choice("writes", self.writes, WRITES)
-        _check_names(checks, self.names)
-        checks.choice("type", self.type, [name for name, kind in SINKS.items() if kind.section == "DeltaSink"])
-        try:
-            object.__setattr__(self, "register", Register.of(self.register))
-        except ConfigurationError as error:
-            checks.problems += error.problems
-        checks.raise_any()
-        object.__setattr__(self, "root", canonical_root(self.root))
-        object.__setattr__(self, "storage_options", {key: str(value) for key, value in self.storage_options.items()})
-
-    def own_lake(self) -> Lake:
-        """Return the lake of a pipeline that states none: with the tables, in the same store."""
-        return Lake(self.root, self.storage_connection, dict(self.storage_options))
-
-    def property_problem(self, name: str, value: str) -> str | None:
-        """Return why the tables cannot have a property, None where they can."""
-        return delta_problem(name, value)
-
-    def options(self) -> dict[str, str]:
-        """Return the options of the tables' kind that no connection holds."""
-        writes = {} if self.writes == "copy-on-write" else {"writes": self.writes}
-        return {**self.storage_options, **writes, **({"names": self.names} if self.names else {})}
-
-    def document(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        return {
-            "type": self.type,
-            "root": self.root,
-            "writes": self.writes,
-            "names": self.names,
-            "storage_connection": self.storage_connection,
-            "storage_options": dict(self.storage_options),
-            "register": None if self.register is None else self.register.document(),
-        }
+# properties that a pipeline may set
+_PREFIXES = ("write.", "read.", "history.", "commit.")
+_WORDS = ("comment", "owner")
+# where files lie, what they are, and commits that nobody sees: writers and maintenance of ours count on what they do
+_REFUSED = (
+    "write.data.path",
+    "write.delete.format.default",
+    "write.folder-storage.path",
+    "write.format.default",
+    "write.location-provider.impl",
+    "write.metadata.compression-codec",
+    "write.metadata.path",
+    "write.object-storage.",
+    "write.parquet.compression-codec",
+    "write.py-location-provider.impl",
+    "write.wap.enabled",
+)
 
 
 @dataclass(frozen=True)
@@ -120,7 +65,7 @@ class IcebergSink:
         checks = Checks("sink")
         checks.choice("type", self.type, ["iceberg"])
         checks.choice("writes", self.writes, WRITES)
-        _check_names(checks, self.names)
+        check_names(checks, self.names)
         checks.choice("commit", self.commit, ("table", "batch"))
         if self.commit == "batch" and self.connection is None:
             checks.problem("commit", "a batch is committed at once by a REST catalog only: name its connection")
@@ -155,7 +100,7 @@ class IcebergSink:
 
     def property_problem(self, name: str, value: str) -> str | None:
         """Return why the tables cannot have a property, None where they can."""
-        return iceberg_problem(name, value)
+        return _property_problem(name, value)
 
     def options(self) -> dict[str, str]:
         """Return the options of the tables' kind that no connection holds."""
@@ -186,17 +131,11 @@ class IcebergSink:
         }
 
 
-def store_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of a sink of Delta tables that are those of its object store."""
-    return {name: value for name, value in options.items() if name not in _OF_TABLES}
-
-
-def _check_names(checks: Checks, names: object) -> None:
-    if names is not None:
-        checks.choice("names", names, NAMES)
-
-
-Sink: TypeAlias = DeltaSink | IcebergSink
-
-SECTIONS: dict[str, type[Sink]] = {"DeltaSink": DeltaSink, "IcebergSink": IcebergSink}
-"""The sections of sinks by the names that ``sink_kinds.SINKS`` gives."""
+def _property_problem(name: str, value: str) -> str | None:
+    """Return why an Iceberg table cannot have a property, None where it can."""
+    if name.startswith(_REFUSED):
+        return "the pipeline's files and commits would not be as it says"
+    if name.startswith(_PREFIXES) or name in _WORDS:
+        return None
+    known = ", ".join([*(f"{prefix}*" for prefix in _PREFIXES), *_WORDS])
+    return f"is not a property that a pipeline may set; those are {known}"

@@ -13,7 +13,7 @@ class SinkKind(NamedTuple):
     :param reader: module that reads it on the Airflow side, with ``reader`` (``airflow_provider_cdc.sinks.contract``).
     :param writer: module that writes it in a batch, with ``open_sink`` (``spark_jobs.sinks.contract``).
     :param library: package that has to be installed on both sides.
-    :param section: class of ``core.config.sink`` that describes it.
+    :param section: class of ``core.config.sinks`` that describes it.
     :param session: Spark writes large tables of it through a library of its own, which takes a session.
     """
 
