@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,9 +15,7 @@ import pytest
 from airflow_provider_cdc.core.config import (
     CdcPipeline,
     DeltaSink,
-    IcebergSink,
     KafkaSource,
-    Lake,
     RunPolicy,
     SparkSettings,
     TableRule,
@@ -26,6 +23,7 @@ from airflow_provider_cdc.core.config import (
 )
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.model.schema import TableName
+from tests.unit.core.pipelines import minimal, problems_of
 
 SHOP = r"""
 name: shop
@@ -45,25 +43,6 @@ policy:
   zero_dates: text
   parallelism: 4
 """
-
-
-def minimal(**changes: Any) -> dict[str, Any]:
-    """Return the smallest pipeline, as plain data."""
-    return {
-        "name": "shop",
-        "source": {"topics": "t", "format": "debezium-json"},
-        "sink": {"root": "/data/lake"},
-        **changes,
-    }
-
-
-def problems_of(data: Any) -> list[str]:
-    with pytest.raises(ConfigurationError) as refused:
-        CdcPipeline.from_dict(data)
-    return refused.value.problems
-
-
-# ---- reading
 
 
 def test_yaml_text_and_python_give_equal_pipelines() -> None:
@@ -214,114 +193,6 @@ def test_sections_of_another_type_are_refused_in_python_too() -> None:
 # ---- secrets
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"source": {"topics": "t", "format": "f", "options": {"sasl.password": "s3cret"}}},
-        {"sink": {"root": "/d", "storage_options": {"AWS_SECRET_ACCESS_KEY": "s3cret"}}},
-        {"sink": {"root": "/d", "storage_options": {"AWS_ACCESS_KEY_ID": "s3cret"}}},
-        {"sink": {"root": "/d", "storage_options": {"azure_storage_sas_key": "s3cret", "x": "1"}}},
-        {"sink": {"root": "s3://key:s3cret@bucket/lake"}},
-        {"spark": {"conf": {"spark.hadoop.fs.s3a.secret.key": "s3cret"}}},
-        {"spark": {"conf": {"spark.foo": "jdbc:x?password=s3cret"}}},
-        {"spark": {"conf": {"spark.foo": "-----BEGIN RSA PRIVATE KEY-----s3cret"}}},
-        {"ledger": "postgresql://user:s3cret@host/db"},
-        {"ledger": "postgresql://user:s3c/s3cret@host/db"},
-        {"ledger": "postgresql://user:s3 c@s3cret@host/db"},
-        {"ledger": "postgresql://user:s3:s3cret?#@host/db"},
-        {"ledger": "postgresql://host/db?user=u&password=s3cret"},
-        {"ledger": "postgresql://host/db?sslpassword=s3cret"},
-        {"source": {"topics": "t", "format": "f", "connection": "kafka://me:s3cret@broker"}},
-        {"sink": {"root": "/d", "storage_connection": "aws://key:s3cret@"}},
-        {"sink": {"root": "s3://key:s3/s3cret@bucket/lake"}},
-        {"spark": {"connection": "spark://me:s3cret@master:7077"}},
-        *(
-            {"sink": {"root": "/d", "storage_options": {key: "s3cret"}}}
-            for key in (
-                "bearer",
-                "bearer_token",
-                "token",
-                "aws_session_token",
-                "sessionToken",
-                "azure_storage_master_key",
-                "azure_storage_connection_string",
-                "aws_sse_customer_key_base64",
-                "google_service_account_key",
-                "pass",
-                "db_pass",
-                "passcode",
-                "sas",
-                "sas_token",
-                "apiKey",
-                "authorization",
-            )
-        ),
-        *(
-            {"sink": {"root": "/d", "storage_options": {"x": value}}}
-            for value in (
-                "https://h/c?sv=2022&sig=s3cret",
-                "https://h/o?X-Amz-Security-Token=s3cret",
-                "https://s3cret@h/x",
-                "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=s3cret",
-                "Bearer s3cret",
-                "Basic s3cret",
-                "Authorization: s3cret",
-                "AKIAIOSFODNN7EXAMPLE",
-                "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJtZSJ9.s3cret",
-                "ghp_s3cret0123456789012345678901234567",
-                "-----BEGIN OPENSSH PRIVATE KEY-----s3cret",
-                "-----BEGIN PGP PRIVATE KEY BLOCK-----s3cret",
-            )
-        ),
-        *(
-            {"spark": {"conf": {key: "s3cret"}}}
-            for key in (
-                "spark.kubernetes.authenticate.oauthToken",
-                "spark.ssl.keyPassword",
-                "spark.ssl.keyStorePassword",
-                "spark.authenticate.secret",
-                "spark.hadoop.fs.s3a.encryption.key",
-                "spark.hadoop.fs.s3a.session.token",
-                "spark.hadoop.fs.azure.account.key.a.blob.core.windows.net",
-                "spark.x.accessToken",
-                "spark.x.pwd",
-            )
-        ),
-        {"spark": {"conf": {"spark.driver.extraJavaOptions": "-Da=b -Djavax.net.ssl.trustStorePassword=s3cret"}}},
-        {"spark": {"conf": {"spark.executorEnv.OPTS": "--api-key = s3cret"}}},
-    ],
-)
-def test_secrets_are_sent_to_a_connection_and_not_repeated(change: dict[str, Any]) -> None:
-    (problem,) = problems_of(minimal(**change))
-    assert "connection" in problem and "s3cret" not in problem
-
-
-@pytest.mark.parametrize(
-    "conf",
-    [
-        {"spark.hadoop.fs.s3a.aws.credentials.provider": "org.example.Provider"},
-        {"spark.security.credentials.kafka.enabled": False},
-        {"spark.kubernetes.driver.secrets.spark-secret": "/etc/secrets"},
-        {"spark.authenticate.secret.file": "/etc/secret"},
-        {"spark.sql.shuffle.partitions": 4},
-        {"spark.kubernetes.authenticate.driver.oauthTokenFile": "/var/run/token"},
-        {"spark.ssl.rpc.privateKey": "/etc/key.pem"},
-        {"spark.kafka.clusters.a.sasl.token.mechanism": "SCRAM-SHA-512"},
-        {"spark.redaction.regex": "(?i)secret|password|token"},
-        {"spark.jars": "s3://bucket/a:b/c@d.jar,https://host:8443/x.jar"},
-        {"spark.driver.extraJavaOptions": "-Dhttp.proxyHost=proxy -Dhttp.proxyPort=3128 -Dkeytab=/etc/x"},
-        {"spark.kubernetes.container.image": "registry:5000/team/image@sha256:0a1b"},
-        {"spark.kerberos.keytab": "/etc/cdc.keytab"},
-        {"spark.sql.catalog.x.token.enabled": True},
-    ],
-)
-def test_options_that_only_speak_of_secrets_are_allowed(conf: dict[str, Any]) -> None:
-    assert SparkSettings(conf=conf).conf == conf
-
-
-# ---- behaviour
-
-
 def test_tables_are_chosen_by_patterns_over_the_full_name() -> None:
     rules = TableRules(include=["shop.*", "billing.invoice"], exclude=["*.tmp_*"])
     assert rules.selects("shop.orders") and rules.selects(TableName("billing", "invoice"))
@@ -385,70 +256,3 @@ def test_what_was_given_may_change_afterwards_without_changing_the_pipeline() ->
 
 
 # ---- catalogs, and a lake of its own
-
-
-def of_sink(sink: dict[str, Any], **sections: Any) -> CdcPipeline:
-    source = {"topics": "t", "format": "debezium-json"}
-    return CdcPipeline.from_dict({"name": "p", "source": source, "sink": sink, **sections})
-
-
-def test_a_lake_is_with_the_tables_unless_it_is_stated() -> None:
-    store = {"storage_connection": "s", "storage_options": {"x": "1"}}
-    assert of_sink({"root": "s3a://b//lake/", **store}).lake == Lake("s3://b/lake", "s", {"x": "1"})
-    apart = of_sink({"root": "/data"}, lake={"root": "s3://b/log", "storage_connection": "l"})
-    assert (apart.lake.root, apart.lake.storage_connection, apart.sink.root) == ("s3://b/log", "l", "/data")
-    assert CdcPipeline.from_yaml(apart.to_yaml()) == apart
-
-
-@pytest.mark.parametrize(
-    ("lake", "problem"),
-    [
-        ({"root": "log"}, "lake.root: 'log' is neither an absolute path"),
-        ({"root": "/log", "storage_options": {"AWS_SECRET_ACCESS_KEY": "s3cret"}}, "looks like a secret"),
-        ({"storage_connection": "l"}, "lake.root: is empty"),
-        ({"rot": "/log"}, "did you mean 'root'"),
-    ],
-)
-def test_a_lake_that_cannot_be_is_refused(lake: dict[str, Any], problem: str) -> None:
-    with pytest.raises(ConfigurationError, match=re.escape(problem)) as refused:
-        of_sink({"root": "/data"}, lake=lake)
-    assert "s3cret" not in str(refused.value)
-
-
-def test_a_catalog_without_a_connection_is_a_file_in_the_warehouse() -> None:
-    pipeline = of_sink({"type": "iceberg", "warehouse": "/data/lake/"})
-    assert isinstance(pipeline.sink, IcebergSink)
-    assert (pipeline.sink.root, pipeline.lake.root) == ("/data/lake", "/data/lake")
-    assert pipeline.sink.options() == {
-        "iceberg.type": "sql",
-        "iceberg.uri": "sqlite:////data/lake/catalog.db",
-        "iceberg.warehouse": "file:///data/lake",
-        "namespace": "",
-        "writes": "merge-on-read",
-        "commit": "table",
-    }
-    assert CdcPipeline.from_yaml(pipeline.to_yaml()) == pipeline
-
-
-def test_a_catalog_of_ones_own_has_no_place_for_the_change_log() -> None:
-    sink = {"type": "iceberg", "connection": "lakehouse", "namespace": "raw"}
-    with pytest.raises(ConfigurationError, match=r"lake.root: is missing"):
-        of_sink(sink)
-    pipeline = of_sink(sink, lake={"root": "s3://b/log"})
-    assert (pipeline.sink.root, pipeline.lake.root) == ("iceberg://lakehouse", "s3://b/log")
-
-
-@pytest.mark.parametrize(
-    ("sink", "problem"),
-    [
-        ({"type": "iceberg", "root": "/data"}, "sink.root: unknown key"),
-        ({"type": "iceberg"}, "sink.warehouse: is empty"),
-        ({"type": "iceberg", "warehouse": "s3://b/lake"}, "sink.connection: is missing"),
-        ({"type": "iceberg", "warehouse": "/d", "writes": "on-read"}, "known: merge-on-read, copy-on-write"),
-        ({"type": "icebreg", "root": "/d"}, "sink.type: 'icebreg' is not known; known: delta, iceberg"),
-        ({"type": "delta", "warehouse": "/d"}, "sink.warehouse: unknown key"),
-    ],
-)
-def test_a_catalog_that_cannot_be_is_refused(sink: dict[str, Any], problem: str) -> None:
-    with pytest.raises(ConfigurationError, match=re.escape(problem)):
-        of_sink(sink)
