@@ -56,10 +56,11 @@ class ChangeBuilder:
     """Collect the changes of one batch of records.
 
     :param texts: distinct ``columns`` texts; they are long and repeat, so changes name them by number.
+    :param widths: digits of the numbers of positions.
     """
 
-    def __init__(self, records: Records, texts: Sequence[str]) -> None:
-        self.records = records
+    def __init__(self, records: Records, texts: Sequence[str], widths: tuple[int, int, int] = WIDTHS) -> None:
+        self.records, self._widths = records, widths
         self.changes: list[tuple[Any, ...]] = []  # fields of Change, in its order
         self.rest: dict[str, list[tuple[int, Any]]] = {}  # rarely used columns: (index of the change, value)
         self.texts = texts
@@ -118,7 +119,7 @@ class ChangeBuilder:
             "offset": pa.array(records.offsets, pa.int64()).take(index),
             "index": pa.array(fields["number"], pa.int32()),
             "kafka_time": pa.array(records.timestamps, pa.int64()).take(index).view(_MILLIS),
-            "position": binlog_positions(fields["file"], fields["pos"], fields["row"]),
+            "position": binlog_positions(fields["file"], fields["pos"], fields["row"], self._widths),
             "source_time": pa.array(fields["source_time"], pa.int64()).view(_MICROS),
             "tool_time": pa.array(fields["tool_time"], pa.int64()).view(_MILLIS),
             "tool_batch": self._batches(count, index),
@@ -209,9 +210,10 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def binlog_positions(files: Any, pos: Any, rows: Any) -> pa.Array:
+def binlog_positions(files: Any, pos: Any, rows: Any, widths: tuple[int, int, int] = WIDTHS) -> pa.Array:
     """Encode binlog positions as :func:`core.model.position.binlog_position` does, column by column; null without file.
 
     :param files: numbers of the files; ``pos`` and ``rows`` the positions in them.
+    :param widths: digits of each of the three.
     """
-    return padded_texts(FIRST_GENERATION, list(zip((files, pos, rows), WIDTHS, strict=True)))
+    return padded_texts(FIRST_GENERATION, list(zip((files, pos, rows), widths, strict=True)))

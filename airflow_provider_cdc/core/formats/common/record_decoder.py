@@ -10,6 +10,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilder
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.near_misses import near_miss
+from airflow_provider_cdc.core.model.position import WIDTHS
 
 
 class UnsupportedRecord(ValueError):
@@ -29,6 +30,7 @@ def decode_each(
     take: Callable[[ChangeBuilder, int, bytes], None],
     noun: str,
     table_of: Callable[[bytes], tuple[str | None, str | None]],
+    widths: tuple[int, int, int] = WIDTHS,
 ) -> pa.RecordBatch:
     """Return the changes of records, in their order; one that cannot be decoded becomes an ``error`` change.
 
@@ -38,8 +40,9 @@ def decode_each(
     :param noun: what a record should be, for people, with its article.
     :param table_of: database and table of a row change that could not be decoded; raises ValueError where a record does
         not state them, or may be a statement, which can be about other tables than the one it names.
+    :param widths: digits of the numbers of positions.
     """
-    out = ChangeBuilder(records, texts)
+    out = ChangeBuilder(records, texts, widths)
     for index, value in enumerate(records.values):
         if value is None:
             out.ignore(index)  # tombstone

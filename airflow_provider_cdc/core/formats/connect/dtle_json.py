@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.formats.common.timezone_option import timezone_pr
 from airflow_provider_cdc.core.formats.connect import dtle_columns, dtle_statements
 from airflow_provider_cdc.core.formats.connect.binlog_files import FileNumbers
 from airflow_provider_cdc.core.formats.connect.columns import ColumnTexts, describe
-from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE, EnvelopeReader, Message, table_of
+from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE, EnvelopeReader, Message, origin_of
 from airflow_provider_cdc.core.formats.connect.evidence import of_dtle
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
 from airflow_provider_cdc.core.model.encoding import Encoded
@@ -112,7 +112,7 @@ class WireFormat:
 
     def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
         """Return the table of a row change."""
-        message = table_of(value)
+        message = origin_of(value)
         if message.op not in _ROW_OPS:
             raise ValueError("no row change")
         return message.source.db, message.source.table

@@ -33,23 +33,24 @@ class Message(msgspec.Struct, gc=False):
 class _Where(msgspec.Struct, gc=False):
     db: str | None = None
     table: str | None = None
+    schema: str | None = None
 
 
-class _TableOnly(msgspec.Struct, gc=False):
+class Origin(msgspec.Struct, gc=False):
     """Members that name the table of a message, whatever else in it cannot be read."""
 
     source: _Where = msgspec.field(default_factory=_Where)
     op: str | None = None
 
 
-class _Enveloped(_TableOnly, gc=False):
-    payload: _TableOnly | None = None
+class _Enveloped(Origin, gc=False):
+    payload: Origin | None = None
 
 
 _enveloped = msgspec.json.Decoder(_Enveloped)
 
 
-def table_of(value: bytes) -> _TableOnly:
+def origin_of(value: bytes) -> Origin:
     """Return the members that name a message's table, with or without an envelope.
 
     :raises msgspec.MsgspecError: it is not JSON, or has other types.
@@ -99,6 +100,13 @@ class EnvelopeReader(Generic[M]):
                 pass  # what was read before changes nothing of the result, nor of the error
         message = self._decode(value)
         return self._opened(value, message) if message.payload else (None, message)
+
+    def origin(self, value: bytes) -> Origin:
+        """Return the members that name a message's table.
+
+        :raises msgspec.MsgspecError: it is not JSON, or has other types.
+        """
+        return origin_of(value)
 
     def _begins_otherwise(self, value: bytes) -> bool:
         """Return whether a message begins with another prefix that is remembered; it is the newest then."""

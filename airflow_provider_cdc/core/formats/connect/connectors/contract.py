@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Define a connector of Debezium: what its records say of places, tables, structures and values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Protocol
+
+from airflow_provider_cdc.core.formats.connect.messages import Named, Source, Transaction
+from airflow_provider_cdc.core.formats.contract import Description
+from airflow_provider_cdc.core.model.encoding import Encoded
+from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
+
+
+class Connector(Protocol):
+    """One family of connectors; the attributes are those of :class:`core.formats.contract.Format`.
+
+    :ivar writers: what ``source.connector`` is in its records.
+    :ivar options: of a pipeline, with their meanings: mostly the connector's own settings.
+    :ivar widths: digits of the numbers that :meth:`place` returns.
+    """
+
+    writers: ClassVar[frozenset[str]]
+    options: ClassVar[Mapping[str, str]]
+    widths: tuple[int, int, int]
+    carries: frozenset[str]
+    updates_move_keys: bool
+    partial_images: bool
+    inserts_lack_defaults: bool | None
+    snapshot_rows: str
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        """Take the options of a pipeline that are this connector's.
+
+        :raises ConfigurationError: one has a value that the connector does not know.
+        """
+        ...
+
+    def place(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:
+        """Return where a change stands in the source's log, as three numbers of :attr:`widths` digits.
+
+        :raises ValueError: the record does not say.
+        """
+        ...
+
+    def table(self, source: Named) -> tuple[str | None, str | None]:
+        """Return database and table of a row, as tables are called in a pipeline."""
+        ...
+
+    def encoding(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
+        """Return the encoding of a column, by the record's schema or by the stated handling modes."""
+        ...
+
+    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
+        """Read ``tableChanges``."""
+        ...
+
+    def infer(self, description: Description) -> TableSchema | None:
+        """Return a schema made from the Connect types of a record, None without them."""
+        ...

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Describe Debezium's MySQL and MariaDB connectors, 0.8 to 3.x (docs/wire/debezium-dtle.md B1 to B4 and B9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.formats.common.timezone_option import timezone_problems
+from airflow_provider_cdc.core.formats.connect import columns as connect_columns
+from airflow_provider_cdc.core.formats.connect import debezium_columns, debezium_table_changes
+from airflow_provider_cdc.core.formats.connect.binlog_files import FileNumbers
+from airflow_provider_cdc.core.formats.connect.messages import Named, Source, Transaction
+from airflow_provider_cdc.core.formats.contract import Description
+from airflow_provider_cdc.core.model.encoding import Encoded
+from airflow_provider_cdc.core.model.position import WIDTHS
+from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
+
+# MariaDB writes no place of their own into the events of a transaction since 11.4
+_WITHOUT_PLACES = "mariadb"
+
+
+class MySqlConnector:
+    """The MySQL and MariaDB connectors, and Flink CDC's, which is made of the first."""
+
+    writers: ClassVar[frozenset[str]] = frozenset({"mysql", "mariadb"})
+    widths = WIDTHS
+    carries = frozenset({"rows", "ddl", "progress", "transactions", "types", "ad_hoc_snapshots", "transaction_orders"})
+    updates_move_keys = False  # a moved key is a delete and an insert (docs/wire/debezium-dtle.md B1)
+    partial_images = False
+    inserts_lack_defaults: bool | None = False
+    snapshot_rows = "shared"
+    options: ClassVar[Mapping[str, str]] = {
+        **debezium_columns.OPTIONS,
+        debezium_columns.TIMEZONE: debezium_columns.TIMEZONE_MEANING,
+    }
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        problems = debezium_columns.option_problems(options) + timezone_problems(options)
+        if problems:
+            raise ConfigurationError(problems)
+        self._modes = {**{name: default for name, (default, _) in debezium_columns.MODES.items()}, **options}
+        self._files = FileNumbers()
+
+    def place(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:
+        """Return binlog file, byte and row."""
+        if source.file is None or source.pos is None:
+            raise ValueError("a record without its position in a binlog")
+        row = source.row or 0
+        if source.connector == _WITHOUT_PLACES and transaction is not None:
+            row = transaction.total_order
+        return self._files[source.file], source.pos, row
+
+    def table(self, source: Named) -> tuple[str | None, str | None]:
+        """Return database and table."""
+        return source.db, source.table
+
+    def encoding(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
+        """Return how a column stands in the images, by the record's schema or by the stated handling modes."""
+        detail = None if description is None or description.details is None else description.details.get(name)
+        if detail is not None:
+            return debezium_columns.described_encoding(name, column, detail, self._modes)
+        return debezium_columns.assumed_encoding(name, column, self._modes)
+
+    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
+        """Read ``tableChanges``."""
+        return debezium_table_changes.structures(table_changes)
+
+    def infer(self, description: Description) -> TableSchema | None:
+        """Return a schema made from the embedded schema's types."""
+        return connect_columns.inferred_schema(description)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Name the connectors of Debezium that are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.formats.connect.connectors.contract import Connector
+from airflow_provider_cdc.core.formats.connect.connectors.mysql import MySqlConnector
+
+CONNECTORS: dict[str, type[Connector]] = {"mysql": MySqlConnector}
+"""What a pipeline states in ``source.options.connector`` -> the connector."""
+
+CONNECTOR = "connector"
+CONNECTOR_MEANING = f"the connector that writes the records: {' | '.join(CONNECTORS)} (default mysql, MariaDB's too)"
+
+
+def connector_options() -> dict[str, str]:
+    """Return the options of all connectors, with their meanings."""
+    return {name: meaning for kind in CONNECTORS.values() for name, meaning in kind.options.items()}
+
+
+def connector_of(writer: str | None) -> str | None:
+    """Return what a pipeline states for records with this ``source.connector``, None for one that is not read."""
+    return next((name for name, kind in CONNECTORS.items() if writer in kind.writers), None)
+
+
+def open_connector(options: Mapping[str, str]) -> Connector:
+    """Return the connector that a pipeline's options name.
+
+    :raises ConfigurationError: there is none of this name, or it has no such option or value.
+    """
+    name = options.get(CONNECTOR, "mysql")
+    if name not in CONNECTORS:
+        raise ConfigurationError([f"source.options.{CONNECTOR}: {name!r} is not one of {', '.join(CONNECTORS)}"])
+    kind, every = CONNECTORS[name], connector_options()
+    others = [
+        f"source.options.{key}: is no option of the connector {name}"
+        for key in options
+        if key in every and key not in kind.options
+    ]
+    if others:
+        raise ConfigurationError(others)
+    return kind({key: value for key, value in options.items() if key in kind.options})

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decode Debezium's messages, whatever encoding they are read from and whatever connector wrote them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilder
+from airflow_provider_cdc.core.formats.common.log_names import CONNECTORS, CONNECTORS_MEANING
+from airflow_provider_cdc.core.formats.common.record_decoder import decode_each
+from airflow_provider_cdc.core.formats.connect.columns import ColumnTexts, describe
+from airflow_provider_cdc.core.formats.connect.connectors.registry import (
+    CONNECTOR,
+    CONNECTOR_MEANING,
+    connector_of,
+    connector_options,
+    open_connector,
+)
+from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE
+from airflow_provider_cdc.core.formats.connect.messages import MessageReader, Payload, Source, Transaction
+from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
+from airflow_provider_cdc.core.model.encoding import Encoded
+from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
+
+_ROW_OPS: Mapping[str | None, str] = {"r": "snapshot", "c": "insert", "u": "update", "d": "delete", "t": "truncate"}
+_NULL = b"null"
+_ABSENT = (msgspec.Raw(_NULL), msgspec.Raw())
+_STREAMED = (*_ABSENT, msgspec.Raw(b'"false"'), msgspec.Raw(b"false"))
+_INCREMENTAL = msgspec.Raw(b'"incremental"')
+
+
+class _History(msgspec.Struct, gc=False):
+    """A record of the schema history, which Flink CDC sends on as text (docs/wire/debezium-dtle.md B4, B11.1)."""
+
+    ddl: str
+    databaseName: str = ""
+
+
+_history = msgspec.json.Decoder(_History)
+
+
+class DebeziumFormat:
+    """Rows, schema-change topic, heartbeats and transaction topic of Debezium.
+
+    :param reader: of the encoding.
+    """
+
+    order = "exact"
+    updates_name_changes = False
+    ddl_among_rows = False
+    splits_partitions = True
+    chosen_keys = True
+    row_numbers = "event"
+    options: Mapping[str, str] = {
+        CONNECTOR: CONNECTOR_MEANING,
+        **connector_options(),
+        CONNECTORS: CONNECTORS_MEANING,
+    }
+
+    def __init__(self, options: Mapping[str, str] | None, reader: MessageReader) -> None:
+        connector = self._connector = open_connector(options or {})
+        self.carries = connector.carries
+        self.updates_move_keys = connector.updates_move_keys
+        self.partial_images = connector.partial_images
+        self.inserts_lack_defaults = connector.inserts_lack_defaults
+        self.snapshot_rows = connector.snapshot_rows
+        self._reader = reader
+        self._columns = ColumnTexts(no_key=())
+
+    def decode(self, records: Records) -> pa.RecordBatch:
+        """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
+        widths = self._connector.widths
+        return decode_each(records, self._columns.texts, self._record, "a Debezium message", self._table_of, widths)
+
+    def table_of_topic(self, topic: str, schema_topic: str | None) -> tuple[str, str] | None:
+        """Return database and table of ``<topic.prefix>.<database>.<table>``; the schema topic's name is the prefix."""
+        prefix = f"{schema_topic}."
+        database, _, table = topic.removeprefix(prefix).partition(".")
+        if schema_topic is None or not topic.startswith(prefix) or not database or not table or "." in table:
+            return None
+        return database, table
+
+    def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
+        """Return the table of a row change."""
+        message = self._reader.origin(value)
+        if message.op not in _ROW_OPS:
+            raise ValueError("no row change")
+        return self._connector.table(message.source)
+
+    def _record(self, out: ChangeBuilder, index: int, value: bytes) -> None:
+        """Add the change of one record."""
+        if value == NO_VALUE:
+            out.ignore(index)  # tombstone
+            return
+        columns, message = self._reader.read(value)
+        op, source = _ROW_OPS.get(message.op), message.source
+        if source is not None and source.name != out.log_name:
+            out.note_log(index, source.name)
+        if op is not None and source is not None:
+            out.changes.append(self._row(index, message, op, source, out.records.keys[index], columns))
+            if message.transaction is not None:
+                out.note(len(out.changes) - 1, "transaction_order", message.transaction.data_collection_order)
+        elif message.op is None or source is None:
+            self._other(out, index, message)
+        elif message.op == "m":
+            out.ignore(index)  # logical decoding message: no row
+        else:
+            raise ValueError("unknown op")
+
+    def _row(
+        self,
+        index: int,
+        message: Payload,
+        op: str,
+        source: Source,
+        key: bytes | None,
+        columns: tuple[str, ...] | None,
+    ) -> tuple[Any, ...]:
+        """Return the fields of a :class:`Change`."""
+        before = None if message.before in _ABSENT else bytes(message.before)
+        after = None if message.after in _ABSENT else bytes(message.after)
+        lacks = before is None if op == "delete" else after is None and op != "truncate"
+        database, table = self._connector.table(source)
+        if lacks or table is None or database is None:
+            raise ValueError(f"a row of op {message.op} without its image, database or table")
+        file, pos, row = self._place(source, message.transaction)
+        time = source.time()
+        image = before if after is None else after
+        number = None if image is None else self._columns.number(columns, key, (database, table), image)
+        transaction = source.gtid or None
+        if op == "snapshot" and source.snapshot == _INCREMENTAL:
+            op = "incremental"
+        return (index, 0, "row", op, database, table, file, pos, row, time, None, transaction, before, after, number)
+
+    def _place(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:
+        """Return where a change stands in the log; of another connector than the stated one no place is read."""
+        try:
+            return self._connector.place(source, transaction)
+        except ValueError as error:
+            other = connector_of(source.connector)
+            if other is None or source.connector in self._connector.writers:
+                raise
+            said = f"a record of the connector {source.connector}: state source.options.{CONNECTOR}: {other}"
+            raise ValueError(said) from error
+
+    def _other(self, out: ChangeBuilder, index: int, message: Payload) -> None:
+        source = message.source
+        if message.historyRecord is not None:
+            # its tableChanges lack the labels of ENUM and SET in old versions; the statement says it all
+            history = _history.decode(message.historyRecord)
+            message.ddl, message.databaseName = history.ddl, history.databaseName
+        if message.ddl is not None or message.tableChanges:
+            if source is None:
+                raise ValueError("a schema change without its source")
+            file, pos, _ = self._place(source, None)
+            changes = bytes(message.tableChanges)
+            out.add(
+                index,
+                "schema",
+                op=None if source.snapshot in _STREAMED else "snapshot",
+                database=message.databaseName or source.db or "",
+                table=source.table or None,
+                file=file,
+                pos=pos,
+                row=0,
+                source_time=source.time(),
+                transaction_id=source.gtid,
+                statement=message.ddl or "",
+                default_database=message.databaseName or source.db or "",
+                table_changes=None if changes in (b"", _NULL, b"[]") else changes.decode(),
+            )
+        elif message.status is not None and message.id is not None:
+            op = {"BEGIN": "begin", "END": "commit"}.get(message.status)
+            if op is None:
+                raise ValueError("unknown transaction status")
+            time = None if message.ts_ms is None else message.ts_ms * 1000
+            out.add(index, "transaction", op=op, transaction_id=message.id, source_time=time)
+        elif (
+            message.ts_ms is not None
+            and message.op is None
+            and source is None
+            and not message.before
+            and not message.after
+        ):
+            out.add(index, "progress", source_time=message.ts_ms * 1000)
+        elif message.aggregate_type is not None and message.id is not None:
+            out.ignore(index)  # notification
+        else:
+            raise ValueError("neither row, schema change, transaction mark nor heartbeat")
+
+    def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
+        """Return the source time of a row or the time of a heartbeat."""
+        if value is None:
+            return None
+        try:
+            message = self._reader.read(value)[1]
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        if message.source is not None:
+            time = message.source.time()
+            return None if time is None else Progress(time // 1000, heartbeat=False)
+        if message.ts_ms is not None and message.status is None:
+            return Progress(message.ts_ms, heartbeat=True)
+        return None
+
+    def describe(self, columns: str) -> Description:
+        """Read the ``columns`` text of a change."""
+        return describe(columns)
+
+    def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
+        """Return how a column stands in the images."""
+        return self._connector.encoding(name, column, description)
+
+    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
+        """Read ``tableChanges``."""
+        return self._connector.structure(table_changes)
+
+    def infer(self, description: Description) -> TableSchema | None:
+        """Return a schema made from the record's own types."""
+        return self._connector.infer(description)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Define a message of Debezium as all of its connectors write it, in any encoding (docs/wire/debezium-dtle.md B1)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Protocol
+
+import msgspec
+
+from airflow_provider_cdc.core.formats.common.epoch_times import EpochMicros, EpochMillis
+from airflow_provider_cdc.core.formats.connect.envelope import Message, Origin
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+RowCount = Annotated[int, msgspec.Meta(ge=0, le=9_999_999_999)]
+
+
+class Transaction(msgspec.Struct, gc=False):
+    """Hold what ``provide.transaction.metadata`` adds to a row change."""
+
+    total_order: RowCount
+    data_collection_order: RowCount | None = None
+
+
+class Named(Protocol):
+    """Hold the members of ``source`` that name a row's table."""
+
+    db: str | None
+    schema: str | None
+    table: str | None
+
+
+class Source(msgspec.Struct, gc=False):
+    """Members needed of ``source``, in the order of the MySQL connector; ``ts_sec`` is the layout before 0.10.
+
+    ``snapshot`` is a text, up to 0.9 a boolean. ``file``, ``pos``, ``row`` and ``gtid`` are of MySQL and MariaDB,
+    ``schema`` of the others.
+    """
+
+    connector: str | None = None
+    name: str | None = None
+    ts_ms: EpochMillis | None = None
+    ts_sec: EpochMillis | None = None
+    snapshot: msgspec.Raw = msgspec.Raw()
+    db: str | None = None
+    ts_us: EpochMicros | None = None
+    table: str | None = None
+    gtid: str | None = None
+    file: str | None = None
+    pos: Count | None = None
+    row: RowCount | None = None
+    schema: str | None = None
+
+    def time(self) -> int | None:
+        """Return when the change was made at the source, in microseconds since the epoch."""
+        if self.ts_us is not None:
+            return self.ts_us
+        if self.ts_ms is not None:
+            return self.ts_ms * 1000
+        return None if self.ts_sec is None else self.ts_sec * 1_000_000
+
+
+class Payload(Message, gc=False):
+    """Any message of a connector: row, schema change, transaction mark, heartbeat or notification."""
+
+    before: msgspec.Raw = msgspec.Raw()
+    after: msgspec.Raw = msgspec.Raw()
+    source: Source | None = None
+    transaction: Transaction | None = None
+    op: str | None = None
+    ts_ms: EpochMillis | None = None
+    ddl: str | None = None
+    databaseName: str | None = None
+    tableChanges: msgspec.Raw = msgspec.Raw()
+    historyRecord: str | None = None
+    status: str | None = None
+    id: str | None = None
+    aggregate_type: str | None = None
+
+
+class MessageReader(Protocol):
+    """Read messages in one encoding."""
+
+    def read(self, value: bytes) -> tuple[tuple[str, ...] | None, Payload]:
+        """Return a message behind the columns that its schema gives a row (as JSON texts), None without a schema.
+
+        :raises ValueError: it is not a message.
+        """
+        ...
+
+    def origin(self, value: bytes) -> Origin:
+        """Return the members that name a message's table, whatever else in it cannot be read.
+
+        :raises ValueError: it is not a message, or these members have other types.
+        """
+        ...
