@@ -27,6 +27,7 @@ CLEAN = (
     "airflow_provider_cdc/core/formats/canal",
     "airflow_provider_cdc/core/formats/common",
     "airflow_provider_cdc/core/formats/connect",
+    "airflow_provider_cdc/core/formats/connect/connectors",
     "airflow_provider_cdc/core/formats/drs",
     "airflow_provider_cdc/core/formats/dts",
     "airflow_provider_cdc/core/formats/oms",

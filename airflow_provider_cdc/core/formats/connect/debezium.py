@@ -127,7 +127,7 @@ class DebeziumFormat:
         database, table = self._connector.table(source)
         if lacks or table is None or database is None:
             raise ValueError(f"a row of op {message.op} without its image, database or table")
-        file, pos, row = self._place(source, message.transaction)
+        file, pos, row = self._position(source, message.transaction)
         time = source.time()
         image = before if after is None else after
         number = None if image is None else self._columns.number(columns, key, (database, table), image)
@@ -136,10 +136,10 @@ class DebeziumFormat:
             op = "incremental"
         return (index, 0, "row", op, database, table, file, pos, row, time, None, transaction, before, after, number)
 
-    def _place(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:
+    def _position(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:
         """Return where a change stands in the log; of another connector than the stated one no place is read."""
         try:
-            return self._connector.place(source, transaction)
+            return self._connector.position(source, transaction)
         except ValueError as error:
             other = connector_of(source.connector)
             if other is None or source.connector in self._connector.writers:
@@ -156,7 +156,7 @@ class DebeziumFormat:
         if message.ddl is not None or message.tableChanges:
             if source is None:
                 raise ValueError("a schema change without its source")
-            file, pos, _ = self._place(source, None)
+            file, pos, _ = self._position(source, None)
             changes = bytes(message.tableChanges)
             out.add(
                 index,

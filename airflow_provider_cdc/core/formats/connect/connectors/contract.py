@@ -17,7 +17,7 @@ class Connector(Protocol):
 
     :ivar writers: what ``source.connector`` is in its records.
     :ivar options: of a pipeline, with their meanings: mostly the connector's own settings.
-    :ivar widths: digits of the numbers that :meth:`place` returns.
+    :ivar widths: digits of the numbers that :meth:`position` returns.
     """
 
     writers: ClassVar[frozenset[str]]
@@ -36,7 +36,7 @@ class Connector(Protocol):
         """
         ...
 
-    def place(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:
+    def position(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:
         """Return where a change stands in the source's log, as three numbers of :attr:`widths` digits.
 
         :raises ValueError: the record does not say.

@@ -36,7 +36,7 @@ def open_connector(options: Mapping[str, str]) -> Connector:
         raise ConfigurationError([f"source.options.{CONNECTOR}: {name!r} is not one of {', '.join(CONNECTORS)}"])
     kind, every = CONNECTORS[name], connector_options()
     others = [
-        f"source.options.{key}: is no option of the connector {name}"
+        f"source.options.{key}: is not an option of the connector {name}"
         for key in options
         if key in every and key not in kind.options
     ]
