@@ -38,6 +38,7 @@ class Lake:
     states: dict[str, TableState] = field(default_factory=dict)
     schema_changes: list[dict[str, Any]] = field(default_factory=list)
     quarantine_limit: int = 5
+    verify: str = "touched"
     seq: int = 0
     quarantined: int = 0
     reader: str = "kafka"
@@ -64,7 +65,7 @@ class Lake:
             self.schema_topic,
             {"bootstrap.servers": self.bootstrap},
             chunks,
-            RunPolicy(quarantine_limit=self.quarantine_limit),
+            RunPolicy(quarantine_limit=self.quarantine_limit, verify=self.verify),
             TableRules.from_document(self.tables),
             list(range(1, self.seq)),
             self.schema_changes,

@@ -24,7 +24,8 @@ class Course:
     def __init__(self, broker: Broker, topic: str, folder: Path, partitions: int = 1) -> None:
         self._partitions = partitions  # of the rows' topic
         self._broker, self._topic, self.folder = broker, topic, folder
-        self.lake = Lake(folder, broker.bootstrap, f"{topic}.schema", quarantine_limit=0)
+        # events come at places of the log that are older than those before, so what a row was before is not known here
+        self.lake = Lake(folder, broker.bootstrap, f"{topic}.schema", quarantine_limit=0, verify="off")
         self._sent: dict[tuple[str, int], int] = {}
         self._records: list[Record] = []
 
