@@ -92,7 +92,7 @@ class TableApply:
         self._states: dict[int | None, TableState] = {}  # by the batch that left pending deletes
         self._committing = False
         self.refused: list[dict[str, Any]] = []
-        rule = writer_rule(job, name, self._columns.columns.names, self._sink)
+        rule = writer_rule(job, name, self._timeline.versions[-1].schema, self._sink)
         self._preview = self._sink.preview(rule)
         staged = staged_folder(job.pipeline, job.seq, task.table_id)
         self._comparing: ComparingWriter | None = None
