@@ -89,6 +89,11 @@ class Quarantine:
             return 0
         return sum(row.table_id == table_id and seq <= base.applied_seq for seq, row in self._left_out)
 
+    def unread(self, timeline: TableTimeline) -> int:
+        """Return how many undecodable records that may be of a table wait for a decision."""
+        mine = [*self._of_table.get(timeline.table_id, []), *self._of_name.get(timeline.last_name, []), *self._unknown]
+        return sum(item.count for item in mine)
+
     def settles(self, timeline: TableTimeline) -> bool:
         """Return whether operators settle records of a table in this batch: it may go on then."""
         names = {name for _, name in timeline.names if name is not None}

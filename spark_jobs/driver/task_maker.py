@@ -69,6 +69,7 @@ class TaskMaker:
             provided=start.provided,
             made_with=self._p.layouts.of(timeline),
             left_out=self._p.quarantine.left_out(timeline.table_id, start.base),
+            unread=self._p.quarantine.unread(timeline),
             snapshot_again=start.again,
         )
 

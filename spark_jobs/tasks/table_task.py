@@ -65,6 +65,7 @@ class ApplyTask:
     :param parents: tables whose deletes may have changed rows of this one without row events.
     :param settled: records of which operators decided that what was landed of them counts no more.
     :param left_out: rows that the base lacks because they do not fit.
+    :param unread: records that could not be decoded, wait for a decision and may be of the table.
     :param rebuilt_seq: batch that last rebuilt the table, this one included, 0 for none.
     :param applied_seq: newest batch that the table holds as far as the driver knows; the table itself knows better.
     :param whole: whether the table cannot be split by key.
@@ -93,6 +94,7 @@ class ApplyTask:
     provided: dict[str, Any] | None = None
     made_with: dict[str, str] | None = None
     left_out: int = 0
+    unread: int = 0
     snapshot_again: str = ""
 
     @property

@@ -55,6 +55,7 @@ def explanation(task: ApplyTask, timeline: TableTimeline, policy: RunPolicy, pla
     """Return what explains contradictions of a table, so that they are only counted; empty for nothing."""
     explained = {
         "rows are left out": bool(task.left_out or plan.failures),
+        "records could not be read": bool(task.unread),
         "records count no more": bool(task.settled),
         "changes were denied": bool(timeline.denied),
         "TRUNCATE is ignored": policy.on_truncate == "ignore",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.engine.jars import S3A_LOCK, SPARK_LOCK, JarError, fetch, read_lock
+from airflow_provider_cdc.engine.jars import S3A_LOCK, SPARK_LOCK, JarError, fetch, jar_cache, read_lock
 from airflow_provider_cdc.engine.jars.__main__ import main
 from airflow_provider_cdc.engine.jars.signatures import PASSWORD, write_truststore
 from airflow_provider_cdc.engine.java import JavaHome, JavaNotFound, find_java
@@ -75,7 +75,8 @@ def test_one_missing_jar_does_not_keep_the_others_away(tmp_path: Path, java: Jav
     assert (tmp_path / "cache" / "org.jspecify" / "jspecify-1.0.0.jar").is_file()
 
 
-def test_the_command_prints_the_paths_spark_wants(spark_jars: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_paths_spark_wants(java: JavaHome, capsys: pytest.CaptureFixture[str]) -> None:
+    spark_jars = fetch(SPARK_LOCK, jar_cache(), java.executable)
     assert main([]) == 0
     assert capsys.readouterr().out == ",".join(map(str, spark_jars)) + "\n"
     assert main(["--json"]) == 0

@@ -102,8 +102,9 @@ class DebeziumFormat:
             out.note_log(index, source.name)
         if op is not None and source is not None:
             out.changes.append(self._row(index, message, op, source, out.records.keys[index], columns))
-            if message.transaction is not None:
-                out.note(len(out.changes) - 1, "transaction_order", message.transaction.data_collection_order)
+            order = None if message.transaction is None else message.transaction.data_collection_order
+            if order is not None:
+                out.note(len(out.changes) - 1, "transaction_order", int(order))
         elif message.op is None or source is None:
             self._other(out, index, message)
         elif message.op == "m":

@@ -12,13 +12,14 @@ from airflow_provider_cdc.core.formats.connect.envelope import Message, Origin
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 RowCount = Annotated[int, msgspec.Meta(ge=0, le=9_999_999_999)]
+RowText = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,10}\Z")]
 
 
 class Transaction(msgspec.Struct, gc=False):
-    """Hold what ``provide.transaction.metadata`` adds to a row change."""
+    """Hold what ``provide.transaction.metadata`` adds to a row change; Debezium's pages print the numbers as texts."""
 
-    total_order: RowCount
-    data_collection_order: RowCount | None = None
+    total_order: RowCount | RowText
+    data_collection_order: RowCount | RowText | None = None
 
 
 class Named(Protocol):

@@ -49,7 +49,7 @@ class MySqlConnector:
             raise ValueError("a record without its position in a binlog")
         row = source.row or 0
         if source.connector == _WITHOUT_PLACES and transaction is not None:
-            row = transaction.total_order
+            row = int(transaction.total_order)
         return self._files[source.file], source.pos, row
 
     def table(self, source: Named) -> tuple[str | None, str | None]:
