@@ -20,6 +20,7 @@ from airflow_provider_cdc.core.apply.target_schema import target_schema
 from airflow_provider_cdc.core.apply.update_chains import Chains, KeyEvents
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.values.types import TypeOptions
+from tests.sample import TIMES
 from tests.unit.core.apply.changes import change, clock_table_of, failures, table_of, timeline_of
 
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(9), c INT)"
@@ -121,7 +122,7 @@ class Source:
         return {name: value for name, value in row.items() if name in needed or self._chance.random() < 0.2}
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(50 * TIMES))
 def test_batches_of_partial_updates_leave_what_the_source_has(seed: int) -> None:
     chance, source, lake = random.Random(seed), Source(seed), Lake()
     for _ in range(4):
@@ -135,7 +136,7 @@ def test_batches_of_partial_updates_leave_what_the_source_has(seed: int) -> None
 def test_changes_that_come_late_leave_what_the_source_has_or_ask_to_go_back() -> None:
     """One partition lags behind in each batch; rows are spread by the key they have afterwards, as tools do."""
     back = 0
-    for seed in range(150):
+    for seed in range(45 * TIMES):
         source, lake = Source(seed, moves=seed % 3 == 0), Lake()
         lake.take(source.run(20))
         for _ in range(5):
@@ -153,7 +154,7 @@ def test_changes_that_come_late_leave_what_the_source_has_or_ask_to_go_back() ->
                 plan = lake.take(changes)
             assert failures(plan) == []
             assert lake.rows == source.content()
-    assert 10 < back < 200
+    assert 4 * TIMES < back < 60 * TIMES
 
 
 def _key(one: Row) -> int:

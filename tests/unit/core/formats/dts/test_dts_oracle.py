@@ -21,6 +21,7 @@ from airflow_provider_cdc.core.formats.generated.dts_pb2 import (
     Envelope,
 )
 from airflow_provider_cdc.core.formats.registry import open_format
+from tests.sample import TIMES
 
 CODECS = {"utf8": "utf-8", "utf8mb4": "utf-8", "": "utf-8", "gbk": "gbk", "latin1": "cp1252"}
 KINDS = ["int(11)", "int(10) unsigned", "decimal(10,2)", "varchar(20)", "text", "blob", "json", "timestamp", "datetime"]
@@ -144,7 +145,7 @@ def test_columns_give_what_single_messages_give_however_the_records_are_cut() ->
     chance = random.Random(5)
     values: list[bytes] = []
     expected: list[Any] = []
-    for group in range(700):
+    for group in range(200 * TIMES):
         entries = [random_entry(chance, group * 10 + index + 1) for index in range(chance.randrange(1, 5))]
         values += sent(chance, entries)
         expected += [row for entry in entries for row in oracle(entry)]
@@ -167,12 +168,12 @@ def test_columns_give_what_single_messages_give_however_the_records_are_cut() ->
 
 def test_a_broken_record_changes_nothing_of_the_others() -> None:
     chance = random.Random(9)
-    groups = [Entries(items=[random_entry(chance, number + 1)]).SerializeToString() for number in range(300)]
+    groups = [Entries(items=[random_entry(chance, number + 1)]).SerializeToString() for number in range(100 * TIMES)]
     values = [Envelope(version=1, total=1, data=data).SerializeToString() for data in groups]
     wire = open_format("dts-protobuf")
     alone = [[{**c, "offset": 0} for c in wire.decode(stretch([value])).to_pylist()] for value in values]
     broken: dict[int, bytes] = {}
-    for index in chance.sample(range(len(values)), 60):
+    for index in chance.sample(range(len(values)), 20 * TIMES):
         value = bytearray(values[index])
         value[chance.randrange(8, len(value))] ^= 1 << chance.randrange(8)
         broken[index] = bytes(value)
