@@ -207,3 +207,22 @@ class Tombstoned(Protocol):
     def is_delete(self, value: bytes) -> bool:
         """Return whether a record is a row's delete."""
         ...
+
+
+@runtime_checkable
+class ReadsHeaders(Protocol):
+    """Extend a format that may find parts of its messages in the headers of records."""
+
+    reads_headers: bool
+
+
+def needs_headers(fmt: Format) -> bool:
+    """Return whether records have to be read with their headers."""
+    return isinstance(fmt, Grouped) or (isinstance(fmt, ReadsHeaders) and fmt.reads_headers)
+
+
+@runtime_checkable
+class LosesTruncates(Protocol):
+    """Extend a format whose tool may leave out each TRUNCATE: nothing but an INSERT of a key that is there shows it."""
+
+    loses_truncates: bool

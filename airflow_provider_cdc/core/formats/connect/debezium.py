@@ -55,6 +55,8 @@ class DebeziumFormat:
     splits_partitions = True
     chosen_keys = True
     row_numbers = "event"
+    reads_headers = False
+    loses_truncates = False
     options: Mapping[str, str] = {
         CONNECTOR: CONNECTOR_MEANING,
         **connector_options(),
@@ -74,7 +76,10 @@ class DebeziumFormat:
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         widths = self._connector.widths
-        return decode_each(records, self._columns.texts, self._record, "a Debezium message", self._table_of, widths)
+        noun = "a Debezium message"
+        return decode_each(
+            records, self._columns.texts, self._record, noun, self._table_of, widths, self._without_value
+        )
 
     def table_of_topic(self, topic: str, schema_topic: str | None) -> tuple[str, str] | None:
         """Return database and table of ``<topic.prefix>.<database>.<table>``; the schema topic's name is the prefix."""
@@ -91,12 +96,17 @@ class DebeziumFormat:
             raise ValueError("no row change")
         return self._connector.table(message.source)
 
+    def _without_value(self, out: ChangeBuilder, index: int) -> None:
+        """Add the change of a record without a value, which stands behind a delete: it needs nothing to be done."""
+        out.ignore(index)
+
     def _record(self, out: ChangeBuilder, index: int, value: bytes) -> None:
         """Add the change of one record."""
         if value == NO_VALUE:
-            out.ignore(index)  # tombstone
+            self._without_value(out, index)
             return
-        columns, message = self._reader.read(value)
+        headers = out.records.headers
+        columns, message = self._reader.read(value, headers[index] if headers else None)
         op, source = _ROW_OPS.get(message.op), message.source
         if source is not None and source.name != out.log_name:
             out.note_log(index, source.name)

@@ -9,6 +9,7 @@ import msgspec
 
 from airflow_provider_cdc.core.formats.common.epoch_times import EpochMicros, EpochMillis
 from airflow_provider_cdc.core.formats.connect.envelope import Message, Origin
+from airflow_provider_cdc.core.formats.contract import Headers
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 RowCount = Annotated[int, msgspec.Meta(ge=0, le=9_999_999_999)]
@@ -80,9 +81,10 @@ class Payload(Message, gc=False):
 class MessageReader(Protocol):
     """Read messages in one encoding."""
 
-    def read(self, value: bytes) -> tuple[tuple[str, ...] | None, Payload]:
+    def read(self, value: bytes, headers: Headers = None) -> tuple[tuple[str, ...] | None, Payload]:
         """Return a message behind the columns that its schema gives a row (as JSON texts), None without a schema.
 
+        :param headers: of the record, where the format reads them.
         :raises ValueError: it is not a message.
         """
         ...

@@ -25,6 +25,10 @@ class MySqlConnector:
     """The MySQL and MariaDB connectors, and Flink CDC's, which is made of the first."""
 
     writers: ClassVar[frozenset[str]] = frozenset({"mysql", "mariadb"})
+    place: ClassVar[tuple[str, ...]] = (
+        "op",
+        *(f"source.{name}" for name in ("db", "table", "file", "pos", "row", "snapshot")),
+    )
     widths = WIDTHS
     carries = frozenset({"rows", "ddl", "progress", "transactions", "types", "ad_hoc_snapshots", "transaction_orders"})
     updates_move_keys = False  # a moved key is a delete and an insert (docs/wire/debezium-dtle.md B1)
