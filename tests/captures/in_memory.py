@@ -62,7 +62,9 @@ def rising(ends: Ends, done: Ends) -> Ends:
     return {where: max(end, done.get(where, 0)) for where, end in ends.items()}
 
 
-def wrong_tables(script: Script, truth: Path, left_out: frozenset[str] = frozenset()) -> list[str]:
+def wrong_tables(
+    script: Script, truth: Path, left_out: frozenset[str] = frozenset(), *, null_as_default: bool = False
+) -> list[str]:
     """Return in words what differs from the source's content."""
     wrong = []
     for table in load(truth):
@@ -74,9 +76,8 @@ def wrong_tables(script: Script, truth: Path, left_out: frozenset[str] = frozens
             wrong.append(f"{full} is {states}")
             continue
         location = DeltaLocation(table_location(str(script.root), table.database, table.table), {})
-        wrong += [
-            f"{full}: {text}" for text in differing(table, location.rows(), set()) if not _written_otherwise(text)
-        ]
+        texts = differing(table, location.rows(), set(), null_as_default=null_as_default)
+        wrong += [f"{full}: {text}" for text in texts if not _written_otherwise(text)]
     return wrong
 
 

@@ -44,8 +44,9 @@ _HISTORY = (
 )
 _DTLE = "a statement as dtle writes it: take dtle-json"
 _FLAT = (
-    "a row without its envelope, flattened by an SMT (ExtractNewRecordState): the operation, the place in the log and "
-    "the row before are gone: remove the SMT"
+    "a row without its envelope, flattened by the transform ExtractNewRecordState: remove the transform, or set its "
+    "delete.tombstone.handling.mode to rewrite and let add.fields keep the row's place in the log (MySQL: op, db, "
+    "table, source.file, source.pos, source.row, source.snapshot), and state both settings in source.options"
 )
 _TEXT = "a JSON text inside of a JSON text: a converter wrote it twice (StringConverter behind a JSON text)"
 
@@ -112,9 +113,9 @@ def _is_cloud_event(message: Mapping[str, Any]) -> bool:
 
 def _is_flat(message: Mapping[str, Any]) -> bool:
     """Return whether a record is nothing but the columns of a row; SMTs may add members that begin with ``__``."""
-    if any(name in message for name in ("before", "after", "op", "source", "database", "ddl", "status")):
-        return False
     marked = {"__op", "__deleted", "__table", "__source_ts_ms"} & message.keys()
+    if not marked and any(name in message for name in ("before", "after", "op", "source", "database", "ddl", "status")):
+        return False
     scalars = all(not isinstance(cell, dict | list) for cell in message.values())
     return bool(marked) or (scalars and len(message) > 1 and not message.keys() <= {"ts_ms", "ts_us", "ts_ns"})
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decode Debezium's JSON, with and without embedded schema (docs/wire/debezium-dtle.md B1 to B4, B9 and B10)."""
+"""Decode Debezium's JSON, with and without embedded schema (docs/wire/debezium-dtle.md B1 to B4, B9 and B12)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read JSON rows that ExtractNewRecordState flattened as the messages that they were (docs/wire/debezium-dtle.md B10).
+"""Read JSON rows that ExtractNewRecordState flattened as the messages that they were (docs/wire/debezium-dtle.md B12).
 
 A row has its columns first, then ``__deleted``, then what the settings add. The columns' text stays as received.
 """

@@ -2,7 +2,7 @@
 """Read the settings of Debezium's transform ExtractNewRecordState, which flattens rows.
 
 The options have the transform's own names and values: they are copied from the connector's configuration
-(docs/wire/debezium-dtle.md B11).
+(docs/wire/debezium-dtle.md B12).
 """
 
 from __future__ import annotations
