@@ -26,7 +26,15 @@ _TYPES: Mapping[str, Any] = {
     **{f"transaction.{name}": kind for name, kind in get_type_hints(Transaction, include_extras=True).items()},
     **{name: get_type_hints(Payload, include_extras=True)[name] for name in ("op", "ts_ms")},
 }
+_NULL = msgspec.Raw(b"null")
 _SETTINGS = "the transform's add.fields, add.headers and their prefixes have to be those of source.options"
+
+
+_STRUCTS: Mapping[str, type[Source | Transaction | Payload]] = {
+    "source": Source,
+    "transaction": Transaction,
+    "": Payload,
+}
 
 
 class _Nothing(msgspec.Struct):
@@ -34,13 +42,9 @@ class _Nothing(msgspec.Struct):
 
 
 class _Row(Payload, gc=False):
-    """A row that was flattened, with its image at ``after``.
-
-    :ivar added: members of the message that the row has.
-    """
+    """A row that was flattened, with its image at ``after``."""
 
     deleted: str = ""
-    added: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 _check = msgspec.json.Decoder(_Nothing).decode
@@ -55,13 +59,17 @@ class FlatRows:
         self._added = {DELETED: "", **flattening.fields}  # with what each was
         self._headers = {name: member for name, member in flattening.headers.items() if member in _TYPES}
         attributes = {f"f{number}": name for number, name in enumerate(self._added)}
-        self._members = [(name, self._added[member]) for name, member in attributes.items()][1:]
-        kinds = (_TYPES.get(member, msgspec.Raw) for _, member in self._members)
         fields: list[Any] = [("f0", Literal["true", "false"])]
-        fields += [
-            (name, kind, msgspec.Raw()) if kind is msgspec.Raw else (name, kind | None, None)
-            for (name, _), kind in zip(self._members, kinds, strict=True)
-        ]
+        self._members: dict[str, dict[str, str]] = {struct: {} for struct in _STRUCTS}  # name -> attribute
+        for attribute, name in attributes.items():
+            member = self._added[name]
+            kind = _TYPES.get(member, msgspec.Raw)
+            if member in _TYPES:
+                struct, _, short = member.rpartition(".")
+                self._members[struct][short] = attribute
+            if member:
+                raw = kind is msgspec.Raw
+                fields.append((attribute, kind, msgspec.Raw()) if raw else (attribute, kind | None, None))
         added = msgspec.defstruct("Added", fields, rename=attributes, forbid_unknown_fields=True, gc=False)
         self._decode_added = msgspec.json.Decoder(added).decode
         self._envelope = EnvelopeReader(Payload, decode=self._message, columns=self._columns)
@@ -127,46 +135,45 @@ class FlatRows:
         return self._row(self._decode_added(added), image)
 
     def _row(self, added: Any, image: bytes) -> Payload:
-        members = {member: getattr(added, name) for name, member in self._members}
-        return _Row(after=msgspec.Raw(image), deleted=added.f0, added=members)
+        """Return a row with the members that it has."""
+        row, members = _Row(after=msgspec.Raw(image), deleted=added.f0), self._members
+        row.source = Source(**{name: getattr(added, attribute) for name, attribute in members["source"].items()})
+        for name, attribute in members[""].items():
+            setattr(row, name, getattr(added, attribute))
+        order = {name: getattr(added, attribute) for name, attribute in members["transaction"].items()}
+        row.transaction = None if order.get("total_order") is None else Transaction(**order)
+        return row
 
     def _unflattened(self, row: _Row, headers: Headers) -> Payload:
         """Return the message that a row was."""
-        members = row.added
         if self._headers:
-            members = {
-                **self._of_headers(headers),
-                **{name: cell for name, cell in members.items() if cell is not None},
-            }
-        op = members.get("op")
-        if op is None or (op == "d") != (row.deleted == "true"):
-            said = "without its op" if op is None else f"of op {op} with {DELETED} {row.deleted}"
+            self._fill(row, headers)
+        if row.op is None or (row.op == "d") != (row.deleted == "true"):
+            said = "without its op" if row.op is None else f"of op {row.op} with {DELETED} {row.deleted}"
             raise UnsupportedRecord("record.malformed", f"a flattened row {said}: {_SETTINGS}")
-        source = Source(**_part(members, "source."))
-        order = _part(members, "transaction.")
-        transaction = None if order.get("total_order") is None else Transaction(**order)
-        before, after = (row.after, msgspec.Raw()) if op == "d" else (msgspec.Raw(), row.after)
-        return Payload(
-            before=before, after=after, source=source, transaction=transaction, op=op, ts_ms=members.get("ts_ms")
-        )
+        if row.op == "d":
+            row.before, row.after = row.after, msgspec.Raw()
+        return row
 
-    def _of_headers(self, headers: Headers) -> dict[str, Any]:
-        """Return the members that stand in headers; of several of one name the last counts."""
+    def _fill(self, row: _Row, headers: Headers) -> None:
+        """Give a row the members that stand in headers; of several of one name the last counts."""
         texts = {name: value for name, value in headers or () if name in self._headers and value is not None}
-        return {self._headers[name]: _header(value, _TYPES[self._headers[name]]) for name, value in texts.items()}
+        order = {}
+        for name, value in texts.items():
+            struct, _, short = self._headers[name].rpartition(".")
+            cell = _header(value, _TYPES[self._headers[name]])
+            if struct == "transaction":
+                order[short] = cell
+                continue
+            part = row.source if struct else row
+            if getattr(part, short) in (None, msgspec.Raw(), _NULL):
+                setattr(part, short, cell)
+        if row.transaction is None and order.get("total_order") is not None:
+            row.transaction = Transaction(**order)
 
     def _columns(self, schema: bytes) -> tuple[str, ...] | None:
         columns = flat_columns(schema, DELETED, self._added)
         return row_columns(schema) if columns is None else columns
-
-
-def _part(members: Mapping[str, Any], struct: str) -> dict[str, Any]:
-    """Return the members of a struct that a message needs."""
-    return {
-        name.removeprefix(struct): cell
-        for name, cell in members.items()
-        if cell is not None and name.startswith(struct) and name in _TYPES
-    }
 
 
 def _header(value: bytes, kind: Any) -> Any:
