@@ -148,14 +148,14 @@ class DebeziumFormat:
 
     def _position(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:
         """Return where a change stands in the log; of another connector than the stated one no place is read."""
-        try:
-            return self._connector.position(source, transaction)
-        except ValueError as error:
-            other = connector_of(source.connector)
-            if other is None or source.connector in self._connector.writers:
-                raise
-            said = f"a record of the connector {source.connector}: state source.options.{CONNECTOR}: {other}"
-            raise ValueError(said) from error
+        writer = source.connector
+        if writer is not None and writer not in self._connector.writers:
+            other = connector_of(writer)
+            way = (
+                "which no format reads" if other is None else f"which is read with source.options.{CONNECTOR}: {other}"
+            )
+            raise ValueError(f"a record of the connector {writer}, {way}")
+        return self._connector.position(source, transaction)
 
     def _other(self, out: ChangeBuilder, index: int, message: Payload) -> None:
         source = message.source

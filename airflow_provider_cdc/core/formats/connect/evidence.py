@@ -8,6 +8,7 @@ import msgspec
 from airflow_provider_cdc.core.formats.connect.envelope import Message
 from airflow_provider_cdc.core.formats.contract import Headers
 from airflow_provider_cdc.core.formats.evidence import Evidence, contradicts, fits
+from airflow_provider_cdc.core.formats.near_misses import other_connector
 
 _DTLE_VERSION = "0.0.1"
 
@@ -42,6 +43,8 @@ def of_debezium(key: bytes | None, value: bytes, headers: Headers) -> Evidence |
     match _origin(value):
         case _Source(connector="TiCDC"), _:
             return contradicts("source.connector is TiCDC, whose records have no place in a binlog")
+        case _Source(connector=str(connector)), _ if other_connector(connector) is not None:
+            return contradicts(f"source.connector is {connector}, which no format reads")
         case _Source(connector=str(connector)), _:
             return fits(f"source.connector is {connector}")
         case _, True:
