@@ -36,14 +36,14 @@ def row(
 ) -> Record:
     """Return a row's record; ``column`` describes c in an embedded schema."""
     image = (before if after is None else after) or {}
-    place = {"file": "mysql-bin.000001", "pos": pos, "row": 0, "snapshot": "false"}
+    position = {"file": "mysql-bin.000001", "pos": pos, "row": 0, "snapshot": "false"}
     value: dict[str, Any] = {
         "before": before, "after": after, "op": op,
-        "source": {"connector": "mysql", "name": "src", "ts_ms": pos * 1000, "db": "shop", "table": "t", **place},
+        "source": {"connector": "mysql", "name": "src", "ts_ms": pos * 1000, "db": "shop", "table": "t", **position},
     }  # fmt: skip
     if flat:
         added = {"__deleted": str(op == "d").lower(), "__op": op, "__db": "shop", "__table": "t"}
-        value = {**image, **added, **{f"__source_{name}": cell for name, cell in place.items()}}
+        value = {**image, **added, **{f"__source_{name}": cell for name, cell in position.items()}}
     if column is not None:
         after_schema = {"type": "struct", "optional": True, "field": "after", "fields": [ID, {**column, "field": "c"}]}
         value = {"schema": {"type": "struct", "fields": [after_schema]}, "payload": value}
@@ -148,7 +148,7 @@ def test_a_key_that_is_no_json_is_passed_over(flat: bool, log: Log, lake: Path) 
 
 
 def test_flattened_updates_of_a_table_without_key_park_it(log: Log, lake: Path) -> None:
-    """Which row it was is lost with the row before."""
+    """The row before is lost, and with it which row it was."""
     script = table(log, lake, "id bigint, c int", options=FLAT)
     rows = [row("c", 10, None, {"id": 1, "c": 7}, flat=True), row("d", 11, {"id": 1, "c": 7}, None, flat=True)]
     script.send(*rows, row("c", 12, None, {"id": 2, "c": 7}, flat=True))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Topics that a transform chose: rows of several tables in one (ByLogicalTableRouter, RegexRouter), as JSON.
 
-``source`` names the table of each row; the field that the router adds to keys is no column. Records are formed as those
-of a recorded web shop whose shards ``returns_eu``, ``_us`` and ``_uk`` were routed into one topic.
+``source`` names the table of each row; the field that the router adds to keys is not a column. Records are formed as
+those of a recorded web shop whose shards ``returns_eu``, ``_us`` and ``_uk`` were routed into one topic.
 """
 
 from __future__ import annotations

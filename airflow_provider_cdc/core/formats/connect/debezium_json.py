@@ -36,7 +36,7 @@ class WireFormat(DebeziumFormat):
         if flat is None:
             self.is_delete = is_delete
             return
-        flat.demand(self._connector.place)
+        flat.demand(self._connector.place_members)
         self.reads_headers = bool(flat.headers)
         self.loses_truncates = True
         if flat.tombstones:

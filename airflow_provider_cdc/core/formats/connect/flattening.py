@@ -38,7 +38,7 @@ _STRUCTS = {
 
 @dataclass(frozen=True)
 class Flattening:
-    """How rows are flattened.
+    """Say how rows are flattened.
 
     :param fields: added member of a row -> the member of its message that it was, such as ``source.pos``.
     :param headers: header of a row -> the same.
@@ -55,8 +55,8 @@ class Flattening:
         :param needed: members of a message.
         :raises ConfigurationError: some are neither among the fields nor among the headers.
         """
-        kept = {*self.fields.values(), *self.headers.values()}
-        missing = [member for member in needed if member not in kept]
+        added = {*self.fields.values(), *self.headers.values()}
+        missing = [member for member in needed if member not in added]
         if missing:
             raise ConfigurationError(
                 [

@@ -31,7 +31,7 @@ class JsonMessages(EnvelopeReader[Payload]):
 
 
 def demand_known(value: bytes) -> None:
-    """Demand a message that is no row to have just the members of a heartbeat, transaction mark or notification.
+    """Demand a message that is not a row to have just the members of a heartbeat, transaction mark or notification.
 
     :raises ValueError: it has others.
     """

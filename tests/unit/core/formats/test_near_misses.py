@@ -136,7 +136,7 @@ def test_heartbeats_of_another_connector_do_not_decide(connector: str) -> None:
 
 
 def test_a_connector_that_nobody_knows_is_refused_by_its_name() -> None:
-    place = {"db": "shop", "table": "t", "file": "mysql-bin.000001", "pos": 4, "row": 0}
-    value = {"before": None, "after": ROW, "source": {"connector": "newdb", **place}, "op": "c"}
+    position = {"db": "shop", "table": "t", "file": "mysql-bin.000001", "pos": 4, "row": 0}
+    value = {"before": None, "after": ROW, "source": {"connector": "newdb", **position}, "op": "c"}
     (change,) = open_format("debezium-json").decode(records(None, value)).to_pylist()
     assert change["error"] == "not a Debezium message: a record of the connector newdb, which no format reads"

@@ -17,13 +17,13 @@ class Connector(Protocol):
 
     :ivar writers: what ``source.connector`` is in its records.
     :ivar options: of a pipeline, with their meanings: mostly the connector's own settings.
-    :ivar place: members of a row's message that order it and name its table: what a flattened row has to keep.
+    :ivar place_members: members of a row's message that order it and name its table: what a flattened row has to keep.
     :ivar widths: digits of the numbers that :meth:`position` returns.
     """
 
     writers: ClassVar[frozenset[str]]
     options: ClassVar[Mapping[str, str]]
-    place: ClassVar[tuple[str, ...]]
+    place_members: ClassVar[tuple[str, ...]]
     widths: tuple[int, int, int]
     carries: frozenset[str]
     updates_move_keys: bool

@@ -25,7 +25,7 @@ class MySqlConnector:
     """The MySQL and MariaDB connectors, and Flink CDC's, which is made of the first."""
 
     writers: ClassVar[frozenset[str]] = frozenset({"mysql", "mariadb"})
-    place: ClassVar[tuple[str, ...]] = (
+    place_members: ClassVar[tuple[str, ...]] = (
         "op",
         *(f"source.{name}" for name in ("db", "table", "file", "pos", "row", "snapshot")),
     )
