@@ -19,6 +19,7 @@ NO_VALUE = b'{"schema":null,"payload":null}'
 _NULL = b"null"
 _END = ord("}")
 _PAYLOAD = b'"payload":'
+_ENVELOPES = ({"payload"}, {"schema", "payload"}, {"schemaId", "payload"})
 _MARK = 128  # bytes at the end of an embedded schema that distinguish it from most others: its name is there
 _SCHEMA_BYTES = 64 << 20  # of embedded schemas that are remembered: those of about 15,000 tables of 12 columns
 
@@ -63,12 +64,12 @@ def origin_of(value: bytes) -> Origin:
 
 
 def payload_members(value: bytes) -> dict[str, msgspec.Raw]:
-    """Return the members of a message, with or without an envelope.
+    """Return the members of a message, with or without an envelope: ``schema`` or Apicurio's ``schemaId``, ``payload``.
 
     :raises msgspec.MsgspecError: it is not a JSON object.
     """
     members: dict[str, msgspec.Raw] = members_of(value)
-    return members_of(members["payload"]) if members.keys() == {"schema", "payload"} else members
+    return members_of(members["payload"]) if members.keys() in _ENVELOPES else members
 
 
 _DELETE = re.compile(rb'"op"\s*:\s*"d"')

@@ -91,6 +91,28 @@ def test_other_messages_pass_as_they_are() -> None:
     assert kinds == ["progress", "transaction", "schema"]
 
 
+def enclosed(value: Any, form: str) -> Any:
+    return (
+        {"schema": {"schema": None}, "schemaId": {"schemaId": 7}}.get(form, {}) | {"payload": value} if form else value
+    )
+
+
+@pytest.mark.parametrize("form", ["", "schema", "schemaId", "payload"])
+@pytest.mark.parametrize("options", [{}, OPTIONS])
+def test_other_messages_are_read_in_each_envelope(form: str, options: dict[str, str]) -> None:
+    fmt = open_format("debezium-json", options)
+    kinds = [change["kind"] for change in decoded(fmt, *(enclosed(value, form) for value in OTHERS))]
+    assert kinds == ["progress", "transaction", "schema"]
+
+
+@pytest.mark.parametrize("form", ["schema", "schemaId", "payload"])
+def test_a_flattened_row_is_read_in_each_envelope(form: str) -> None:
+    (change,) = changes(enclosed(flat({"id": 1}), form))
+    assert (change["kind"], change["after"], change["position"]) == ("row", '{"id":1}', POSITION)
+    (change,) = changes(enclosed(flat({"id": 1}, source_pos=None), form))
+    assert (change["kind"], change["table"]) == ("error", "t")
+
+
 def test_an_envelope_among_flattened_rows_is_read() -> None:
     source = {"db": "shop", "table": "t", "file": "mysql-bin.000012", "pos": 4711, "row": 2}
     (change,) = changes({"before": None, "after": {"id": 1}, "op": "c", "source": source})
