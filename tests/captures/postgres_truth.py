@@ -6,6 +6,7 @@ Values are compared by what they mean, whatever type the lake has: the source's 
 
 from __future__ import annotations
 
+import base64
 import json
 import lzma
 import math
@@ -155,6 +156,10 @@ def _moment(text: str) -> datetime | None:
 def _texts(value: str, text: str, kind: str) -> bool:
     if value == text:
         return True
+    if kind == "bpchar":
+        return value.rstrip(" ") == text
+    if kind == "inet":
+        return value == text.removesuffix("/32").removesuffix("/128")
     if kind == "numeric":
         return Decimal(value) == Decimal(text)
     if kind in ("time", "timetz"):
@@ -179,13 +184,13 @@ def _same_items(mine: Any, theirs: Any, kind: str) -> bool:
     if isinstance(mine, bool):
         return theirs == ("t" if mine else "f")
     if kind == "bytea":
-        import base64
-
         return base64.b64decode(mine).hex() == theirs.removeprefix("\\x")
     if kind in ("numeric", "float8", "float4"):
         return Decimal(mine) == Decimal(theirs)
     if kind in ("timestamp", "timestamptz"):
         return _moment(mine) == _moment(theirs)
+    if kind == "mail":  # an array of a domain comes as bytes
+        return base64.b64decode(mine).decode() == str(theirs)
     if kind == "hstore":
         return bool(json.loads(mine) == _hstore(theirs))
     return bool(mine == theirs)

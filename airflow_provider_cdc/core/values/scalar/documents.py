@@ -18,6 +18,7 @@ Convert = Callable[[bytes, Field, "Counter[str]"], object]
 _items: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
 _NULL = b"null"
 _AS_THEY_ARE = frozenset({Encoding.NUMBER, Encoding.BOOLEAN, Encoding.FLOAT})
+_TEXTS = frozenset({Encoding.BASE64, Encoding.BITS_LE, Encoding.INSTANT})
 _NUMBERS = frozenset({Encoding.DECIMAL_BASE64, Encoding.VARIABLE_DECIMAL})
 
 
@@ -50,7 +51,7 @@ def list_text(token: bytes, field: Field, lost: Counter[str], convert: Convert) 
 def _item(token: bytes, encoded: Encoded, kind: ColumnType, lost: Counter[str], convert: Convert) -> str:
     if token == _NULL or encoded.encoding in _AS_THEY_ARE:
         return _text(token)
-    if encoded.encoding is Encoding.BASE64 or encoded.encoding is Encoding.BITS_LE:
+    if encoded.encoding in _TEXTS:
         return _quoted(string_of(datum_of(token)))
     text = convert(token, Field(encoded, kind, pa.string()), lost)
     if not isinstance(text, str):
