@@ -12,7 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from airflow_provider_cdc.core.model.position import FILE_DIGITS, GENERATION_DIGITS, file_of, generation_of, is_before_log
+from airflow_provider_cdc.core.model.position import (
+    FILE_DIGITS,
+    GENERATION_DIGITS,
+    file_of,
+    generation_of,
+    is_before_log,
+)
 from spark_jobs.lake.begins import Begin
 from spark_jobs.lake.manifest import LandReport
 from spark_jobs.lake.stretches import Stretch

@@ -161,7 +161,7 @@ def _texts(value: str, text: str, kind: str) -> bool:
     if kind == "inet":
         return value == text.removesuffix("/32").removesuffix("/128")
     if kind == "numeric":
-        return Decimal(value) == Decimal(text)
+        return _number(value, kind) == _number(text, kind)
     if kind in ("time", "timetz"):
         return _time(value) == _time(text)
     if kind.startswith("_"):
@@ -249,3 +249,52 @@ def _pairs(text: str) -> Iterator[tuple[str, str | None]]:
 def counted(problems: list[str]) -> Counter[str]:
     """Return problems by their first words."""
     return Counter(problem.split(" of ")[0] for problem in problems)
+
+
+_PLAIN = {
+    "int2": "SMALLINT",
+    "int4": "INT",
+    "int8": "BIGINT",
+    "oid": "BIGINT",
+    "float4": "FLOAT",
+    "float8": "DOUBLE",
+    "bool": "BIT(1)",
+    "bytea": "LONGBLOB",
+    "date": "DATE",
+    "timestamp": "DATETIME(6)",
+    "timestamptz": "TIMESTAMP(6)",
+    "time": "TIME(6)",
+    "json": "JSON",
+    "jsonb": "JSON",
+    "hstore": "JSON",
+    "point": "POINT",
+    "money": "DECIMAL(38,2)",
+}
+# types whose text comes as bytes
+_UNKNOWN = frozenset(
+    {"line", "lseg", "box", "path", "polygon", "circle", "int4multirange", "tsquery", "pg_lsn", "jsonpath", "regclass"}
+    | {"pair"}
+)
+
+
+def create_table(path: Path, name: str) -> str:
+    """Return a CREATE TABLE, as a pipeline states it, of a table as a ``source_at`` file describes it."""
+    with lzma.open(path, "rt") as lines:
+        next(lines)
+        data = next(one for one in map(json.loads, lines) if f"{one['schema']}.{one['table']}" == name)
+    columns = [f"`{column['name']}` {_type(column)}" for column in data["columns"]]
+    if data["primary_key"]:
+        columns.append(f"PRIMARY KEY ({', '.join(f'`{column}`' for column in data['primary_key'])})")
+    return f"CREATE TABLE `{data['table']}` ({', '.join(columns)})"
+
+
+def _type(column: dict[str, Any]) -> str:
+    kind, declared = column["data_type"], column["column_type"]
+    digits = declared.partition("(")[2].partition(")")[0]
+    if kind in ("timestamp", "time") and digits and int(digits) <= 3:
+        return f"{'DATETIME' if kind == 'timestamp' else 'TIME'}(3)"
+    if kind in ("bit", "varbit"):
+        return f"BIT({digits or 1})" if kind == "bit" or digits else "LONGBLOB"
+    if kind in _UNKNOWN:
+        return "LONGBLOB"
+    return "JSON" if kind.startswith("_") else _PLAIN.get(kind, "LONGTEXT")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 import pyarrow as pa
@@ -23,10 +23,12 @@ _NUMBERS = frozenset({Encoding.DECIMAL_BASE64, Encoding.VARIABLE_DECIMAL})
 
 
 def document(token: bytes) -> str:
-    """Return the text of a document: that in a JSON string, or that of the token."""
+    """Return the text of a document: that in a JSON string, or that of the token, which may be an array's."""
     datum = datum_of(token)
     if isinstance(datum, str) and not isinstance(datum, Number):
         return string_of(datum)
+    if isinstance(datum, list):
+        _demand_one_dimension(datum)
     return _text(token)
 
 
@@ -43,9 +45,13 @@ def list_text(token: bytes, field: Field, lost: Counter[str], convert: Convert) 
         items = _items.decode(token)
     except (ValueError, RecursionError):
         raise ConversionError(Reason.TOKEN) from None
-    if items and all(bytes(item) == _NULL for item in items):
-        raise ConversionError(Reason.DIMENSIONS)
+    _demand_one_dimension([None if bytes(item) == _NULL else item for item in items])
     return f"[{','.join(_item(bytes(item), *field.encoded.items, lost, convert) for item in items)}]"
+
+
+def _demand_one_dimension(items: Sequence[object]) -> None:
+    if items and all(item is None for item in items):
+        raise ConversionError(Reason.DIMENSIONS)
 
 
 def _item(token: bytes, encoded: Encoded, kind: ColumnType, lost: Counter[str], convert: Convert) -> str:
