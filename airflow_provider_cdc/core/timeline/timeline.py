@@ -36,6 +36,9 @@ class SchemaChange:
     :param sent: Kafka's time in milliseconds, for formats that are ordered by clock.
     :param copy_of: position of the same statement on another partition, if a tool writes each to every partition.
     :param chosen_key: the key of the structure may be one that the tool was set to write, not the table's.
+    :param keyless: the rows that show the structure have no key, which says nothing of the table's.
+    :param rows: in a log without DDL, what shows the structure: ``read`` rows of a snapshot of the whole table, or
+        ``streamed`` ones; else empty.
     """
 
     position: str
@@ -53,6 +56,8 @@ class SchemaChange:
     sent: int | None = None
     copy_of: str | None = None
     chosen_key: bool = False
+    keyless: bool = False
+    rows: str = ""
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -63,7 +68,7 @@ class SchemaChange:
         The DROP TABLE that begins a snapshot counts each time: the snapshot began again.
         """
         if not self.statement:
-            return self.position, self.database, "", self.structure
+            return self.position, self.database, "", (self.structure, self.keyless, self.rows)
         begins = self.snapshot is not None and self.statement.lstrip()[:10].upper() == "DROP TABLE"
         return self.position, self.database, self.statement, (self.snapshot, self.order) if begins else None
 
@@ -93,6 +98,8 @@ class SchemaChange:
             **({} if self.sent is None else {"sent": self.sent}),
             **({} if self.copy_of is None else {"copy_of": self.copy_of}),
             **({"chosen_key": True} if self.chosen_key else {}),
+            **({"keyless": True} if self.keyless else {}),
+            **({"rows": self.rows} if self.rows else {}),
         }
 
     @staticmethod
@@ -225,6 +232,8 @@ class TableTimeline:
     :param taken: the names of other tables that it took, where nothing else shows that its rows are known.
     :param supposed: whether no statement that is understood shows that the table exists; without rows it counts not.
     :param left_out: patterns of columns that are in no row, as the pipeline states them, in lower case.
+    :param unseen: positions of changes that only rows show, in a log without DDL.
+    :param known_begin: whether a table that only rows show began with rows of a snapshot of all of it, or empty.
     :param described_at: Kafka's time, in milliseconds, of the snapshot's statement that made it known, None where no
         snapshot did.
     """
@@ -246,6 +255,8 @@ class TableTimeline:
     supposed: bool = False
     left_out: list[str] = field(default_factory=list)
     described_at: int | None = None
+    unseen: list[str] = field(default_factory=list)
+    known_begin: bool = False
 
     @property
     def name(self) -> TableName | None:
@@ -327,6 +338,8 @@ class TableTimeline:
             "denied": self.denied,
             "from_rows": self.from_rows,
             **({"left_out": self.left_out} if self.left_out else {}),
+            **({"unseen": self.unseen} if self.unseen else {}),
+            **({"known_begin": True} if self.known_begin else {}),
         }
 
     @staticmethod
@@ -347,6 +360,8 @@ class TableTimeline:
             list(data["denied"]),
             data["from_rows"],
             left_out=list(data.get("left_out", ())),
+            unseen=list(data.get("unseen", ())),
+            known_begin=data.get("known_begin", False),
         )
 
 

@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSche
 
 # parameters that say how values of a column are written; Connect writes every parameter as text
 _NUMBERS = ("scale", "connect.decimal.precision", "length")
-_NUMBER = re.compile(r"-?[0-9]{1,9}")
+_NUMBER = re.compile(r"-?[0-9]{1,10}")
 
 
 class _ColumnSchema(msgspec.Struct):
@@ -193,6 +193,11 @@ class ColumnTexts:
         self._text_ids: dict[Any, int] = {}
         self._tables: dict[tuple[str, str], _Newest] = {}
         self._newest = _Newest()  # of the row before
+
+    @property
+    def key_names(self) -> tuple[str, ...] | None:
+        """The columns of the key of the row that was numbered last, None where they are not known."""
+        return self._newest.key_names
 
     def number(
         self,
