@@ -46,7 +46,8 @@ _DTLE = "a statement as dtle writes it: take dtle-json"
 _FLAT = (
     "a row without its envelope, flattened by the transform ExtractNewRecordState: remove the transform, or set its "
     "delete.tombstone.handling.mode to rewrite and let add.fields keep the row's place in the log (MySQL: op, db, "
-    "table, source.file, source.pos, source.row, source.snapshot), and state both settings in source.options"
+    "table, source.file, source.pos, source.row, source.snapshot; PostgreSQL: op, schema, table, source.sequence, "
+    "source.snapshot, txId), and state both settings in source.options"
 )
 _FLATTENED = (
     "a message whose members stand side by side, as Kafka Connect's transform Flatten writes it (after.id, "

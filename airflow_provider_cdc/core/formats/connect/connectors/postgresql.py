@@ -32,6 +32,10 @@ class PostgreSqlConnector:
     """The PostgreSQL connector: its log has no DDL, and its rows lack values that did not change."""
 
     writers: ClassVar[frozenset[str]] = frozenset({"postgresql"})
+    place_members: ClassVar[tuple[str, ...]] = (
+        "op",
+        *(f"source.{name}" for name in ("schema", "table", "sequence", "snapshot", "txId")),
+    )
     widths = (_LSN_DIGITS, _LSN_DIGITS, _ROW_DIGITS)
     no_key: tuple[str, ...] | None = None  # a table that was renamed or dropped meanwhile has none in its records
     carries = frozenset(
