@@ -37,8 +37,7 @@ class SchemaChange:
     :param copy_of: position of the same statement on another partition, if a tool writes each to every partition.
     :param chosen_key: the key of the structure may be one that the tool was set to write, not the table's.
     :param keyless: the rows that show the structure have no key, which says nothing of the table's.
-    :param rows: in a log without DDL, what shows the structure: ``read`` rows of a snapshot of the whole table, or
-        ``streamed`` ones; else empty.
+    :param rows: in a log without DDL the rows that show it: ``read`` by a full snapshot, or ``streamed``.
     """
 
     position: str
@@ -233,7 +232,6 @@ class TableTimeline:
     :param supposed: whether no statement that is understood shows that the table exists; without rows it counts not.
     :param left_out: patterns of columns that are in no row, as the pipeline states them, in lower case.
     :param unseen: positions of changes that only rows show, in a log without DDL.
-    :param known_begin: whether a table that only rows show began with rows of a snapshot of all of it, or empty.
     :param described_at: Kafka's time, in milliseconds, of the snapshot's statement that made it known, None where no
         snapshot did.
     """
@@ -256,7 +254,6 @@ class TableTimeline:
     left_out: list[str] = field(default_factory=list)
     described_at: int | None = None
     unseen: list[str] = field(default_factory=list)
-    known_begin: bool = False
 
     @property
     def name(self) -> TableName | None:
@@ -338,8 +335,6 @@ class TableTimeline:
             "denied": self.denied,
             "from_rows": self.from_rows,
             **({"left_out": self.left_out} if self.left_out else {}),
-            **({"unseen": self.unseen} if self.unseen else {}),
-            **({"known_begin": True} if self.known_begin else {}),
         }
 
     @staticmethod
@@ -360,8 +355,6 @@ class TableTimeline:
             list(data["denied"]),
             data["from_rows"],
             left_out=list(data.get("left_out", ())),
-            unseen=list(data.get("unseen", ())),
-            known_begin=data.get("known_begin", False),
         )
 
 
