@@ -31,7 +31,9 @@ REASONS = (
     "on_unseen_ddl is ask",
     "record.value_missing",
     "record.key_made_up",
+    "format.interval_inexact",
     "reason=dimensions_lost",
+    "reason=out_of_range",
     "reason=number_invalid",  # intervals are numbers here
     "reason=image_missing",
     "apply.key_unproven",
