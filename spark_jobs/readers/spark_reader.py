@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import ConfigurationError, SourceError, UnavailableError
-from airflow_provider_cdc.core.formats.contract import Format, Grouped, Headers, Records
+from airflow_provider_cdc.core.formats.contract import Format, Headers, Records, needs_headers
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.lake.manifest import LandReport
@@ -120,7 +120,7 @@ def read_with_spark(
 
 
 def _headers(wire: Format) -> list[str]:
-    return ["headers"] if isinstance(wire, Grouped) else []
+    return ["headers"] if needs_headers(wire) else []
 
 
 def _offsets(chunks: Sequence[OffsetRange]) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:

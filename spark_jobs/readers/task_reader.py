@@ -61,7 +61,12 @@ class Deadline:
 
 
 def read_chunks(
-    chunks: Sequence[OffsetRange], config: dict[str, Any], *, deadline_seconds: float = 60.0, grouped: bool = False
+    chunks: Sequence[OffsetRange],
+    config: dict[str, Any],
+    *,
+    deadline_seconds: float = 60.0,
+    grouped: bool = False,
+    headers: bool = False,
 ) -> Iterator[Records]:
     """Yield the committed records of chunks, each partition's in offset order.
 
@@ -69,6 +74,7 @@ def read_chunks(
     :param config: librdkafka configuration (bootstrap servers, security).
     :param deadline_seconds: give up after so long, what the caller does with the records included.
     :param grouped: read headers too, and a few records before each chunk.
+    :param headers: read headers too.
     :raises SourceError: offsets are gone or beyond the log's end, or may not be read.
     :raises ConfigurationError: the brokers refuse the login, or the connection's settings do not fit.
     :raises UnavailableError: the brokers do not answer, or not in time.
@@ -88,7 +94,7 @@ def read_chunks(
         if grouped:
             unread = [_with_context(consumer, chunk, deadline, complaints) for chunk in unread]
         consumer.assign([TopicPartition(chunk.topic, chunk.partition, chunk.start) for chunk in unread])
-        yield from _Reading(consumer, unread, deadline, complaints, grouped).batches()
+        yield from _Reading(consumer, unread, deadline, complaints, grouped, headers).batches()
     finally:
         consumer.close()
 
@@ -129,9 +135,10 @@ class _Reading:
         deadline: Deadline,
         complaints: Complaints,
         grouped: bool = False,
+        headers: bool = False,
     ) -> None:
         self._consumer, self._deadline, self._complaints = consumer, deadline, complaints
-        self._headers = grouped
+        self._headers = grouped or headers
         self._held_bytes = HELD_GROUPED_BYTES if grouped else BATCH_BYTES
         self._room = 1  # messages of the next call; the first one shows how large they are
         self._record_bytes = 0  # of one record's value, on average over the last messages

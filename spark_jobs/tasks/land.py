@@ -22,7 +22,7 @@ from airflow_provider_cdc.core.formats.common.joined_partitions import decode_jo
 from airflow_provider_cdc.core.formats.common.log_names import placed_names
 from airflow_provider_cdc.core.formats.common.record_faults import decode_all
 from airflow_provider_cdc.core.formats.common.record_groups import unbroken_stretches, whole_groups
-from airflow_provider_cdc.core.formats.contract import Format, Grouped, Records, Tombstoned
+from airflow_provider_cdc.core.formats.contract import Format, Grouped, Records, Tombstoned, needs_headers
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import is_clock_position, is_stale
 from airflow_provider_cdc.core.model.offsets import OffsetRange
@@ -74,7 +74,7 @@ def chunks_of(job: JobDocument) -> list[OffsetRange]:
 def land_chunks(job: JobDocument, chunks: Sequence[OffsetRange], secrets: dict[str, dict[str, str]]) -> LandReport:
     """Read chunks with the reader of the job's source and land them."""
     fmt = open_format(job.format, job.format_options)
-    source = _READERS[job.reader](job, chunks, secrets, isinstance(fmt, Grouped))
+    source = _READERS[job.reader](job, chunks, secrets, fmt)
     begin: dict[tuple[str, int], int] = {}
     for chunk in job.chunks:
         where = chunk.topic, chunk.partition
@@ -85,14 +85,15 @@ def land_chunks(job: JobDocument, chunks: Sequence[OffsetRange], secrets: dict[s
 
 
 def _read_kafka(
-    job: JobDocument, chunks: Sequence[OffsetRange], secrets: dict[str, dict[str, str]], grouped: bool
+    job: JobDocument, chunks: Sequence[OffsetRange], secrets: dict[str, dict[str, str]], fmt: Format
 ) -> Iterator[Records]:
     config = {**job.kafka, **secrets.get("kafka", {})}
-    return read_chunks(chunks, config, deadline_seconds=job.policy.land_deadline_seconds, grouped=grouped)
+    seconds, grouped = job.policy.land_deadline_seconds, isinstance(fmt, Grouped)
+    return read_chunks(chunks, config, deadline_seconds=seconds, grouped=grouped, headers=needs_headers(fmt))
 
 
 def _read_segments(
-    job: JobDocument, chunks: Sequence[OffsetRange], secrets: dict[str, dict[str, str]], grouped: bool
+    job: JobDocument, chunks: Sequence[OffsetRange], secrets: dict[str, dict[str, str]], fmt: Format
 ) -> Iterator[Records]:
     return read_segments(chunks, job.pipeline, job.lake_root, storage_options(job, secrets))
 

@@ -54,7 +54,7 @@ def _decode(document: dict, records: int, plain: bool) -> dict:
 
     from airflow_provider_cdc.core.documents import JobDocument
     from airflow_provider_cdc.core.formats.common.record_groups import whole_groups
-    from airflow_provider_cdc.core.formats.contract import Grouped, Records
+    from airflow_provider_cdc.core.formats.contract import Grouped, Records, needs_headers
     from airflow_provider_cdc.core.formats.registry import open_format
     from spark_jobs.readers.task_reader import read_chunks
     from spark_jobs.workers.malloc import keep_memory
@@ -65,7 +65,11 @@ def _decode(document: dict, records: int, plain: bool) -> dict:
     batches: list[Records] = []
     left = records
     for chunk in sorted(job.chunks, key=lambda chunk: chunk.start - chunk.end):
-        source = read_chunks([chunk], job.kafka, grouped=isinstance(wire, Grouped)) if left > 0 else iter(())
+        source = (
+            read_chunks([chunk], job.kafka, grouped=isinstance(wire, Grouped), headers=needs_headers(wire))
+            if left > 0
+            else iter(())
+        )
         for batch in whole_groups(source, wire) if isinstance(wire, Grouped) else source:
             batches.append(batch)
             left -= len(batch)

@@ -38,13 +38,23 @@ def checkpoints(name: str) -> Iterator[tuple[Path, Ends]]:
         yield truth, {(topic, part): end for topic, ends in reported.items() for part, end in enumerate(ends)}
 
 
-def pipeline(name: str, log: Log, root: Path, **policy: Any) -> Script:
-    """Return a pipeline over a capture of Debezium."""
+def pipeline(
+    name: str, log: Log, root: Path, *, prefix: str = "", options: dict[str, str] | None = None, **policy: Any
+) -> Script:
+    """Return a pipeline over a capture of Debezium.
+
+    :param prefix: ``topic.prefix`` of the connector, where it is not the capture's name.
+    """
     for record in records(name):
         partition = log.partitions.setdefault((record.topic, record.partition), [])
         assert record.offset == len(partition)
-        partition.append(LogRecord(record.topic, record.partition, record.timestamp, record.key, record.value))
-    return Script(log, root, schema_topic=name.replace("-", "_"), policy=policy)
+        partition.append(_logged(record))
+    return Script(log, root, schema_topic=prefix or name.replace("-", "_"), options=options or {}, policy=policy)
+
+
+def _logged(record: Record) -> LogRecord:
+    headers = tuple((header, value) for header, value in record.headers if value is not None)
+    return LogRecord(record.topic, record.partition, record.timestamp, record.key, record.value, headers)
 
 
 def rising(ends: Ends, done: Ends) -> Ends:
@@ -52,7 +62,9 @@ def rising(ends: Ends, done: Ends) -> Ends:
     return {where: max(end, done.get(where, 0)) for where, end in ends.items()}
 
 
-def wrong_tables(script: Script, truth: Path, left_out: frozenset[str] = frozenset()) -> list[str]:
+def wrong_tables(
+    script: Script, truth: Path, left_out: frozenset[str] = frozenset(), *, null_as_default: bool = False
+) -> list[str]:
     """Return in words what differs from the source's content."""
     wrong = []
     for table in load(truth):
@@ -64,9 +76,8 @@ def wrong_tables(script: Script, truth: Path, left_out: frozenset[str] = frozens
             wrong.append(f"{full} is {states}")
             continue
         location = DeltaLocation(table_location(str(script.root), table.database, table.table), {})
-        wrong += [
-            f"{full}: {text}" for text in differing(table, location.rows(), set()) if not _written_otherwise(text)
-        ]
+        texts = differing(table, location.rows(), set(), null_as_default=null_as_default)
+        wrong += [f"{full}: {text}" for text in texts if not _written_otherwise(text)]
     return wrong
 
 

@@ -118,7 +118,12 @@ def reader(partitions: Partitions) -> Callable[..., Iterator[Records]]:
     """Return what reads chunks of this log, each in two pieces, those of all chunks mixed, as Kafka hands them out."""
 
     def read_chunks(
-        chunks: Sequence[OffsetRange], config: dict[str, Any], *, deadline_seconds: float = 60.0, grouped: bool = False
+        chunks: Sequence[OffsetRange],
+        config: dict[str, Any],
+        *,
+        deadline_seconds: float = 60.0,
+        grouped: bool = False,
+        headers: bool = False,
     ) -> Iterator[Records]:
         middles = [(chunk.start + chunk.end) // 2 for chunk in chunks]
         starts = [max(0, chunk.start - LOOK_BACK) if grouped else chunk.start for chunk in chunks]
@@ -134,7 +139,7 @@ def reader(partitions: Partitions) -> Callable[..., Iterator[Records]]:
                     [record.time for record in piece],
                     [record.key for record in piece],
                     [record.value for record in piece],
-                    [record.headers for record in piece] if grouped else [],
+                    [record.headers for record in piece] if grouped or headers else [],
                 )
 
     return read_chunks

@@ -19,14 +19,19 @@ from airflow_provider_cdc.core.apply.row_sets import group_numbers, having_keys
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.errors import DataError
-from airflow_provider_cdc.core.formats.contract import Format
+from airflow_provider_cdc.core.formats.contract import Format, LosesTruncates
 from airflow_provider_cdc.core.model.position import GENERATION_DIGITS
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 
 
 def is_unproven(timeline: TableTimeline, wire: Format) -> bool:
-    """Return whether a table's key is only known from keys that the tool may have been set to write."""
-    return timeline.from_rows and wire.chosen_keys and any(version.schema.key for version in timeline.versions)
+    """Return whether rows with a key that is there have to be looked for.
+
+    A table's key may only be known from keys that the tool may have been set to write, or the tool may have left out
+    what removed the rows that have it.
+    """
+    doubtful = (timeline.from_rows and wire.chosen_keys) or (isinstance(wire, LosesTruncates) and wire.loses_truncates)
+    return doubtful and any(version.schema.key for version in timeline.versions)
 
 
 def contradicted_within(
@@ -161,11 +166,20 @@ def _unlike(typer: RowTyper, row_indexes: IntArray, last: int, stored: pa.Table)
 
 def _unproven(typer: RowTyper, row_index: int) -> DataError:
     where = {name: typer.changes.rows.column(name)[row_index].as_py() for name in ("topic", "partition", "offset")}
+    where = {"table": str(typer.timeline.last_name), **where}
+    if not typer.timeline.from_rows:
+        return DataError(
+            "apply.key_unproven",
+            "a row is inserted whose key another row has: the log lacks what removed that row, such as a TRUNCATE, "
+            "which flattened rows (ExtractNewRecordState) never show",
+            where=where,
+            hint="take a new snapshot of the table and rebuild it; remove the transform, or use DELETE for TRUNCATE",
+        )
     return DataError(
         "apply.key_unproven",
         "a row is inserted whose record key another row has: the record key is not the table's key "
         "(message.key.columns), or the log lacks what removed that row (a TRUNCATE that the tool leaves out)",
-        where={"table": str(typer.timeline.last_name), **where},
+        where=where,
         hint="state the table's CREATE TABLE in tables.<name>.create, or read the tool's schema topic "
         "(source.schema_topic) in a new pipeline; with skipped.operations=none a TRUNCATE is in the log",
     )

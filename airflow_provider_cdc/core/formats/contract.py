@@ -122,7 +122,10 @@ class Format(Protocol):
     ``order`` is ``exact`` where records carry positions of the source's log, ``clock`` where they carry none: then
     ``position`` is null in what :meth:`decode` gives, and landing makes one of tool time, partition and offset.
     ``carries`` names what the format has: ``rows``, ``ddl``, ``progress``, ``transactions``, ``types``,
-    ``ad_hoc_snapshots`` (of a table, on request, with positions among its changes), ``transaction_orders``.
+    ``ad_hoc_snapshots`` (of a table, on request, with positions among its changes), ``transaction_orders``,
+    ``full_snapshots`` (rows of op ``snapshot`` are of snapshots of whole tables, each of which replaces a table's
+    content; what else happened to a table only its rows show), ``deleted_keys`` (of a deleted row only the key is
+    certain), ``keyed_partitions`` (all changes of one record key come on one partition).
     """
 
     name: str
@@ -207,3 +210,22 @@ class Tombstoned(Protocol):
     def is_delete(self, value: bytes) -> bool:
         """Return whether a record is a row's delete."""
         ...
+
+
+@runtime_checkable
+class ReadsHeaders(Protocol):
+    """Extend a format that may find parts of its messages in the headers of records."""
+
+    reads_headers: bool
+
+
+def needs_headers(fmt: Format) -> bool:
+    """Return whether records have to be read with their headers."""
+    return isinstance(fmt, Grouped) or (isinstance(fmt, ReadsHeaders) and fmt.reads_headers)
+
+
+@runtime_checkable
+class LosesTruncates(Protocol):
+    """Extend a format whose tool may leave out each TRUNCATE: nothing but an INSERT of a key that is there shows it."""
+
+    loses_truncates: bool

@@ -44,9 +44,28 @@ _HISTORY = (
 )
 _DTLE = "a statement as dtle writes it: take dtle-json"
 _FLAT = (
-    "a row without its envelope, flattened by an SMT (ExtractNewRecordState): the operation, the place in the log and "
-    "the row before are gone: remove the SMT"
+    "a row without its envelope, flattened by the transform ExtractNewRecordState: remove the transform, or set its "
+    "delete.tombstone.handling.mode to rewrite and let add.fields keep the row's place in the log (MySQL: op, db, "
+    "table, source.file, source.pos, source.row, source.snapshot; PostgreSQL: op, schema, table, source.sequence, "
+    "source.snapshot, txId), and state both settings in source.options"
 )
+_FLATTENED = (
+    "a message whose members stand side by side, as Kafka Connect's transform Flatten writes it (after.id, "
+    "source.file): remove the transform"
+)
+# Debezium's connectors that no format reads: source.connector -> what they read
+_OTHERS = {
+    "cassandra": "Cassandra",
+    "cockroachdb": "CockroachDB",
+    "db2": "Db2",
+    "db2as400": "Db2 for i",
+    "informix": "Informix",
+    "mongodb": "MongoDB",
+    "oracle": "Oracle",
+    "spanner": "Spanner",
+    "sqlserver": "SQL Server",
+    "vitess": "Vitess",
+}
 _TEXT = "a JSON text inside of a JSON text: a converter wrote it twice (StringConverter behind a JSON text)"
 
 
@@ -64,7 +83,7 @@ def near_miss(key: bytes | None, value: bytes | None) -> str | None:
     payload = message.get("payload")
     enveloped = isinstance(payload, dict) and message.keys() <= {"schema", "payload"}
     inner: Mapping[str, Any] = payload if enveloped and isinstance(payload, dict) else message
-    return next((sentence for fits, sentence in _OF_JSON if fits(inner)), None)
+    return _other_connector(inner) or next((sentence for fits, sentence in _OF_JSON if fits(inner)), None)
 
 
 def _of_bytes(key: bytes, value: bytes) -> str | None:
@@ -83,6 +102,19 @@ def _of_bytes(key: bytes, value: bytes) -> str | None:
 def _source(message: Mapping[str, Any]) -> Mapping[str, Any]:
     source = message.get("source")
     return source if isinstance(source, dict) else {}
+
+
+def other_connector(name: str) -> str | None:
+    """Return what is to be said of records of one of Debezium's connectors that no format reads, None for others.
+
+    :param name: as in ``source.connector``.
+    """
+    database = _OTHERS.get(name)
+    return database and f"a record of Debezium's connector for {database} ({name}), which no format reads"
+
+
+def _other_connector(message: Mapping[str, Any]) -> str | None:
+    return other_connector(str(_source(message).get("connector")))
 
 
 def _is_history(message: Mapping[str, Any]) -> bool:
@@ -110,11 +142,17 @@ def _is_cloud_event(message: Mapping[str, Any]) -> bool:
     return {"specversion", "id", "source", "type"} <= message.keys()
 
 
+def _is_flattened(message: Mapping[str, Any]) -> bool:
+    return any(name.startswith(("after.", "before.", "after_", "before_")) for name in message) and any(
+        name.startswith(("source.", "source_")) for name in message
+    )
+
+
 def _is_flat(message: Mapping[str, Any]) -> bool:
     """Return whether a record is nothing but the columns of a row; SMTs may add members that begin with ``__``."""
-    if any(name in message for name in ("before", "after", "op", "source", "database", "ddl", "status")):
-        return False
     marked = {"__op", "__deleted", "__table", "__source_ts_ms"} & message.keys()
+    if not marked and any(name in message for name in ("before", "after", "op", "source", "database", "ddl", "status")):
+        return False
     scalars = all(not isinstance(cell, dict | list) for cell in message.values())
     return bool(marked) or (scalars and len(message) > 1 and not message.keys() <= {"ts_ms", "ts_us", "ts_ns"})
 
@@ -127,5 +165,6 @@ _OF_JSON: tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...] = (
     (_is_maxwell, _MAXWELL),
     (_is_simple, _SIMPLE_TICDC),
     (_is_dms, _DMS),
+    (_is_flattened, _FLATTENED),
     (_is_flat, _FLAT),
 )

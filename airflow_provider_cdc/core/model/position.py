@@ -42,8 +42,16 @@ def generation_of(position: str) -> int:
 
 
 def file_of(position: str) -> int:
-    """Return the number of the binlog file of a position; 0 where it has none."""
+    """Return the number of the binlog file of a position; 0 where it has none.
+
+    Of a first number with more digits, the leading ones count: of a place in PostgreSQL's WAL each is 10 GB.
+    """
     return int(position[GENERATION_DIGITS + 1 :][:FILE_DIGITS] or 0)
+
+
+def is_before_log(position: str) -> bool:
+    """Return whether a position stands before the source's log, as rows of a full load may: its first number is 0."""
+    return not position[GENERATION_DIGITS + 1 :].partition(".")[0].strip("0")
 
 
 def in_generation(position: str, generation: int) -> str:

@@ -20,7 +20,6 @@ from airflow_provider_cdc.core.timeline.added_columns import Fill, fill_of
 from airflow_provider_cdc.core.timeline.asked_changes import (
     DENIABLE,
     ON_CREATE_TABLE,
-    ON_DROP_COLUMN,
     ON_DROP_TABLE,
     ON_MISSING_CREATE,
     ON_RENAME_TABLE,
@@ -28,7 +27,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
     Answer,
     AskedChanges,
 )
-from airflow_provider_cdc.core.timeline.change_kinds import ROWS_WITHOUT_CREATE, kinds_between
+from airflow_provider_cdc.core.timeline.change_kinds import ROWS_WITHOUT_CREATE, kinds_between, unseen_change
 from airflow_provider_cdc.core.timeline.change_order import copies_of, in_source_order
 from airflow_provider_cdc.core.timeline.provenance import ANOTHER_TABLE, UnknownTables
 from airflow_provider_cdc.core.timeline.table_builder import TableBuilder, policies_of
@@ -446,7 +445,8 @@ class TimelineBuilder(UnknownTables):
             if name in self.timeline.doubtful or self.timeline.sent_again(name, change.position, change.time):
                 continue
             if name not in self.timeline.names:
-                self._discover(change, name)
+                if self._discover(change, name) and change.rows == "streamed":
+                    self._ask_unseen(change, name, "a table that no snapshot had: made, renamed, moved or empty before")
                 continue
             if known is not None and name not in self._open:
                 self._go_on_without_create(change, name, known)
@@ -457,24 +457,12 @@ class TimelineBuilder(UnknownTables):
             if table_id in self._columnless:
                 self._describe_unknown(table_id, known)
                 continue
-            if change.chosen_key and not self.timeline.tables[table_id].from_rows:
+            if change.rows == "read":
+                self._settle_unseen(table_id)
+            if change.keyless or (change.chosen_key and not self.timeline.tables[table_id].from_rows):
                 known = self._working[table_id].with_own_key(known)  # a statement knows it
             if not change.fallback and self._may_lose_columns(change, name, known):
                 self._apply_structure(change, name, known)
-
-    def _may_lose_columns(self, change: SchemaChange, name: TableName, known: TableSchema) -> bool:
-        """Return whether nobody has to decide about columns that rows lack; where that is denied, let them stay."""
-        working = self._working[self._open[name]]
-        gone = working.missing_in(known)
-        if not gone:
-            return True
-        answer = self._asked.answer(change.position, name, ON_DROP_COLUMN, "DROP COLUMN")
-        if answer == Answer.DENY:
-            try:
-                working.retain(gone)
-            except DataError as error:
-                self._block_columns(change, name, str(error))
-        return answer != Answer.OPEN
 
     def _alter(self, change: SchemaChange, item: ddl.AlterTable) -> None:
         name = self._full(item.name, change)
@@ -542,8 +530,11 @@ class TimelineBuilder(UnknownTables):
     def _apply_structure(self, change: SchemaChange, name: TableName, known: TableSchema) -> None:
         """Begin a schema version as a tool's account, or rows, have it, where no text says what changed."""
         working = self._working[self._open[name]]
+        before = working.schema()
         working.adopt(known, change.position)
         self._begin_version(change, name, working.expressions)
+        if change.rows == "streamed" and (what := unseen_change(before, working.schema())):
+            self._ask_unseen(change, name, what)
 
     def _begin_version(self, change: SchemaChange, name: TableName, was: Mapping[int, Expression]) -> None:
         table, working = self.timeline.tables[self._open[name]], self._working[self._open[name]]

@@ -36,6 +36,8 @@ class SchemaChange:
     :param sent: Kafka's time in milliseconds, for formats that are ordered by clock.
     :param copy_of: position of the same statement on another partition, if a tool writes each to every partition.
     :param chosen_key: the key of the structure may be one that the tool was set to write, not the table's.
+    :param keyless: the rows that show the structure have no key, which says nothing of the table's.
+    :param rows: in a log without DDL the rows that show it: ``read`` by a full snapshot, or ``streamed``.
     """
 
     position: str
@@ -53,6 +55,8 @@ class SchemaChange:
     sent: int | None = None
     copy_of: str | None = None
     chosen_key: bool = False
+    keyless: bool = False
+    rows: str = ""
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -63,7 +67,7 @@ class SchemaChange:
         The DROP TABLE that begins a snapshot counts each time: the snapshot began again.
         """
         if not self.statement:
-            return self.position, self.database, "", self.structure
+            return self.position, self.database, "", (self.structure, self.keyless, self.rows)
         begins = self.snapshot is not None and self.statement.lstrip()[:10].upper() == "DROP TABLE"
         return self.position, self.database, self.statement, (self.snapshot, self.order) if begins else None
 
@@ -93,6 +97,8 @@ class SchemaChange:
             **({} if self.sent is None else {"sent": self.sent}),
             **({} if self.copy_of is None else {"copy_of": self.copy_of}),
             **({"chosen_key": True} if self.chosen_key else {}),
+            **({"keyless": True} if self.keyless else {}),
+            **({"rows": self.rows} if self.rows else {}),
         }
 
     @staticmethod
@@ -225,6 +231,7 @@ class TableTimeline:
     :param taken: the names of other tables that it took, where nothing else shows that its rows are known.
     :param supposed: whether no statement that is understood shows that the table exists; without rows it counts not.
     :param left_out: patterns of columns that are in no row, as the pipeline states them, in lower case.
+    :param unseen: positions of changes that only rows show, in a log without DDL.
     :param described_at: Kafka's time, in milliseconds, of the snapshot's statement that made it known, None where no
         snapshot did.
     """
@@ -246,6 +253,7 @@ class TableTimeline:
     supposed: bool = False
     left_out: list[str] = field(default_factory=list)
     described_at: int | None = None
+    unseen: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> TableName | None:

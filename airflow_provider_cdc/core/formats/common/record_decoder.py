@@ -31,6 +31,7 @@ def decode_each(
     noun: str,
     table_of: Callable[[bytes], tuple[str | None, str | None]],
     widths: tuple[int, int, int] = WIDTHS,
+    without_value: Callable[[ChangeBuilder, int], None] = ChangeBuilder.ignore,
 ) -> pa.RecordBatch:
     """Return the changes of records, in their order; one that cannot be decoded becomes an ``error`` change.
 
@@ -41,11 +42,13 @@ def decode_each(
     :param table_of: database and table of a row change that could not be decoded; raises ValueError where a record does
         not state them, or may be a statement, which can be about other tables than the one it names.
     :param widths: digits of the numbers of positions.
+    :param without_value: adds the change of a record without a value, from its index: mostly a tombstone, which needs
+        nothing to be done.
     """
     out = ChangeBuilder(records, texts, widths)
     for index, value in enumerate(records.values):
         if value is None:
-            out.ignore(index)  # tombstone
+            without_value(out, index)
             continue
         try:
             take(out, index, value)

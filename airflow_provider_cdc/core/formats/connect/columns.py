@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSche
 
 # parameters that say how values of a column are written; Connect writes every parameter as text
 _NUMBERS = ("scale", "connect.decimal.precision", "length")
-_NUMBER = re.compile(r"-?[0-9]{1,9}")
+_NUMBER = re.compile(r"-?[0-9]{1,10}")
 
 
 class _ColumnSchema(msgspec.Struct):
@@ -45,12 +45,17 @@ class _Envelope(msgspec.Struct):
     fields: list[_Member] | None = None
 
 
+class _Flat(msgspec.Struct):
+    fields: list[msgspec.Raw] = []
+
+
 class _Key(msgspec.Struct):
     schema: _Envelope
 
 
 _decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _envelope_decoder = msgspec.json.Decoder(_Envelope)
+_flat_decoder = msgspec.json.Decoder(_Flat)
 _key_decoder = msgspec.json.Decoder(_Key)
 _column_decoder = msgspec.json.Decoder(_ColumnSchema)
 _encode: Any = msgspec.json.Encoder().encode
@@ -68,6 +73,19 @@ def row_columns(schema: bytes) -> tuple[str, ...] | None:
                 _column_decoder.decode(item)
             return tuple(bytes(item).decode() for item in member.fields)
     return None
+
+
+def flat_columns(schema: bytes, mark: str, added: Collection[str]) -> tuple[str, ...] | None:
+    """Return the columns of a flattened row's embedded schema as JSON texts, None for other schemas.
+
+    :param mark: field that each flattened row has.
+    :param added: fields that are no columns.
+    :raises msgspec.MsgspecError: a column is not described as Connect does.
+    """
+    if mark.encode() not in schema:
+        return None
+    fields = {_column_decoder.decode(item).field: item for item in _flat_decoder.decode(schema).fields}
+    return tuple(bytes(fields[name]).decode() for name in fields if name not in added) if mark in fields else None
 
 
 class KeyNames:
@@ -175,6 +193,11 @@ class ColumnTexts:
         self._text_ids: dict[Any, int] = {}
         self._tables: dict[tuple[str, str], _Newest] = {}
         self._newest = _Newest()  # of the row before
+
+    @property
+    def key_names(self) -> tuple[str, ...] | None:
+        """The columns of the key of the row that was numbered last, None where they are not known."""
+        return self._newest.key_names
 
     def number(
         self,

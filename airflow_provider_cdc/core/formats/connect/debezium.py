@@ -30,7 +30,6 @@ _ROW_OPS: Mapping[str | None, str] = {"r": "snapshot", "c": "insert", "u": "upda
 _NULL = b"null"
 _ABSENT = (msgspec.Raw(_NULL), msgspec.Raw())
 _STREAMED = (*_ABSENT, msgspec.Raw(b'"false"'), msgspec.Raw(b"false"))
-_INCREMENTAL = msgspec.Raw(b'"incremental"')
 
 
 class _History(msgspec.Struct, gc=False):
@@ -55,6 +54,8 @@ class DebeziumFormat:
     splits_partitions = True
     chosen_keys = True
     row_numbers = "event"
+    reads_headers = False
+    loses_truncates = False
     options: Mapping[str, str] = {
         CONNECTOR: CONNECTOR_MEANING,
         **connector_options(),
@@ -69,12 +70,15 @@ class DebeziumFormat:
         self.inserts_lack_defaults = connector.inserts_lack_defaults
         self.snapshot_rows = connector.snapshot_rows
         self._reader = reader
-        self._columns = ColumnTexts(no_key=())
+        self._columns = ColumnTexts(connector.no_key)
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         widths = self._connector.widths
-        return decode_each(records, self._columns.texts, self._record, "a Debezium message", self._table_of, widths)
+        noun = "a Debezium message"
+        return decode_each(
+            records, self._columns.texts, self._record, noun, self._table_of, widths, self._without_value
+        )
 
     def table_of_topic(self, topic: str, schema_topic: str | None) -> tuple[str, str] | None:
         """Return database and table of ``<topic.prefix>.<database>.<table>``; the schema topic's name is the prefix."""
@@ -91,12 +95,17 @@ class DebeziumFormat:
             raise ValueError("no row change")
         return self._connector.table(message.source)
 
+    def _without_value(self, out: ChangeBuilder, index: int) -> None:
+        """Add the change of a record without a value, which stands behind a delete: it needs nothing to be done."""
+        out.ignore(index)
+
     def _record(self, out: ChangeBuilder, index: int, value: bytes) -> None:
         """Add the change of one record."""
         if value == NO_VALUE:
-            out.ignore(index)  # tombstone
+            self._without_value(out, index)
             return
-        columns, message = self._reader.read(value)
+        headers = out.records.headers
+        columns, message = self._reader.read(value, headers[index] if headers else None)
         op, source = _ROW_OPS.get(message.op), message.source
         if source is not None and source.name != out.log_name:
             out.note_log(index, source.name)
@@ -132,21 +141,21 @@ class DebeziumFormat:
         time = source.time()
         image = before if after is None else after
         number = None if image is None else self._columns.number(columns, key, (database, table), image)
-        transaction = source.gtid or None
-        if op == "snapshot" and source.snapshot == _INCREMENTAL:
-            op = "incremental"
+        transaction = self._connector.transaction_id(source)
+        op = self._connector.row_op(op, source)
+        before, after = self._connector.images(op, before, after, None if key is None else self._columns.key_names)
         return (index, 0, "row", op, database, table, file, pos, row, time, None, transaction, before, after, number)
 
     def _position(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:
         """Return where a change stands in the log; of another connector than the stated one no place is read."""
-        try:
-            return self._connector.position(source, transaction)
-        except ValueError as error:
-            other = connector_of(source.connector)
-            if other is None or source.connector in self._connector.writers:
-                raise
-            said = f"a record of the connector {source.connector}: state source.options.{CONNECTOR}: {other}"
-            raise ValueError(said) from error
+        writer = source.connector
+        if writer is not None and writer not in self._connector.writers:
+            other = connector_of(writer)
+            way = (
+                "which no format reads" if other is None else f"which is read with source.options.{CONNECTOR}: {other}"
+            )
+            raise ValueError(f"a record of the connector {writer}, {way}")
+        return self._connector.position(source, transaction)
 
     def _other(self, out: ChangeBuilder, index: int, message: Payload) -> None:
         source = message.source

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import re
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from airflow_provider_cdc.core.formats.common.row_images import members_of
 from airflow_provider_cdc.core.formats.connect.columns import row_columns
+from airflow_provider_cdc.core.formats.contract import Headers
 
 NO_VALUE = b'{"schema":null,"payload":null}'
 """A null value as JSON converters before Kafka 2.3 wrote it (KAFKA-3832), the tombstone of a delete; dtle does."""
@@ -16,6 +19,7 @@ NO_VALUE = b'{"schema":null,"payload":null}'
 _NULL = b"null"
 _END = ord("}")
 _PAYLOAD = b'"payload":'
+_ENVELOPES = ({"payload"}, {"schema", "payload"}, {"schemaId", "payload"})
 _MARK = 128  # bytes at the end of an embedded schema that distinguish it from most others: its name is there
 _SCHEMA_BYTES = 64 << 20  # of embedded schemas that are remembered: those of about 15,000 tables of 12 columns
 
@@ -59,6 +63,15 @@ def origin_of(value: bytes) -> Origin:
     return message.payload or message
 
 
+def payload_members(value: bytes) -> dict[str, msgspec.Raw]:
+    """Return the members of a message, with or without an envelope: ``schema`` or Apicurio's ``schemaId``, ``payload``.
+
+    :raises msgspec.MsgspecError: it is not a JSON object.
+    """
+    members: dict[str, msgspec.Raw] = members_of(value)
+    return members_of(members["payload"]) if members.keys() in _ENVELOPES else members
+
+
 _DELETE = re.compile(rb'"op"\s*:\s*"d"')
 
 
@@ -75,17 +88,27 @@ class EnvelopeReader(Generic[M]):
 
     :param message: what to read payloads into.
     :param limit: bytes of schemas to remember.
+    :param decode: reads a payload, and an envelope with its two members; by the types of ``message`` if None.
+    :param columns: returns the columns that a schema gives a row; those of an envelope's ``after`` if None.
     """
 
-    def __init__(self, message: type[M], limit: int = _SCHEMA_BYTES) -> None:
-        self._decode = msgspec.json.Decoder(message).decode
+    def __init__(
+        self,
+        message: type[M],
+        limit: int = _SCHEMA_BYTES,
+        *,
+        decode: Callable[[Any], M] | None = None,
+        columns: Callable[[bytes], tuple[str, ...] | None] | None = None,
+    ) -> None:
+        self._decode = decode or msgspec.json.Decoder(message).decode
+        self._columns_of = columns
         self._limit, self._held = limit, 0  # bytes
         self._prefixes: dict[bytes, tuple[bytes, tuple[str, ...] | None]] = {}  # by their marks
         self._prefix, self._size = b"", 0
         self._least = 0  # where the payload's name stands in the smallest prefix, and to look for it in another
         self._columns: tuple[str, ...] | None = None
 
-    def read(self, value: bytes) -> tuple[tuple[str, ...] | None, M]:
+    def read(self, value: bytes, headers: Headers = None) -> tuple[tuple[str, ...] | None, M]:
         """Return a message's payload behind the columns that its embedded schema gives a row (as JSON texts).
 
         The columns are None without a schema, or where it is none of a row; equal schemas give the same object.
@@ -122,7 +145,7 @@ class EnvelopeReader(Generic[M]):
         message = self._decode(enveloped.payload)
         if bytes(enveloped.schema) in (b"", _NULL):
             return None, message
-        columns = row_columns(bytes(enveloped.schema))
+        columns = (self._columns_of or row_columns)(bytes(enveloped.schema))
         size = len(value) - len(enveloped.payload) - 1
         prefix = value[:size]
         if value[size:-1] == bytes(enveloped.payload) and prefix.rstrip().endswith(b":"):

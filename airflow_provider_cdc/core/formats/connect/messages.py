@@ -9,6 +9,7 @@ import msgspec
 
 from airflow_provider_cdc.core.formats.common.epoch_times import EpochMicros, EpochMillis
 from airflow_provider_cdc.core.formats.connect.envelope import Message, Origin
+from airflow_provider_cdc.core.formats.contract import Headers
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 RowCount = Annotated[int, msgspec.Meta(ge=0, le=9_999_999_999)]
@@ -34,7 +35,7 @@ class Source(msgspec.Struct, gc=False):
     """Members needed of ``source``, in the order of the MySQL connector; ``ts_sec`` is the layout before 0.10.
 
     ``snapshot`` is a text, up to 0.9 a boolean. ``file``, ``pos``, ``row`` and ``gtid`` are of MySQL and MariaDB,
-    ``schema`` of the others.
+    ``schema`` of the others, ``sequence`` and ``txId`` of PostgreSQL.
     """
 
     connector: str | None = None
@@ -50,6 +51,8 @@ class Source(msgspec.Struct, gc=False):
     pos: Count | None = None
     row: RowCount | None = None
     schema: str | None = None
+    sequence: str | None = None
+    txId: Count | None = None
 
     def time(self) -> int | None:
         """Return when the change was made at the source, in microseconds since the epoch."""
@@ -81,9 +84,10 @@ class Payload(Message, gc=False):
 class MessageReader(Protocol):
     """Read messages in one encoding."""
 
-    def read(self, value: bytes) -> tuple[tuple[str, ...] | None, Payload]:
+    def read(self, value: bytes, headers: Headers = None) -> tuple[tuple[str, ...] | None, Payload]:
         """Return a message behind the columns that its schema gives a row (as JSON texts), None without a schema.
 
+        :param headers: of the record, where the format reads them.
         :raises ValueError: it is not a message.
         """
         ...

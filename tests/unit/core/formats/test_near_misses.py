@@ -30,6 +30,25 @@ HISTORY = {
     "source": {"server": "src"}, "position": {"file": "mysql-bin.000001", "pos": 4}, "ts_ms": 1, "databaseName": "shop",
     "ddl": "CREATE TABLE t (id int)", "tableChanges": [],
 }  # fmt: skip
+# the members of ``source`` that the documents of each connector name
+OTHERS: list[tuple[str, Any, dict[str, Any], str]] = [
+    (
+        "sqlserver", ROW, {"db": "shop", "schema": "dbo", "table": "t", "change_lsn": "00000027:00000758:0003",
+        "commit_lsn": "00000027:00000758:0005", "event_serial_no": 1}, "SQL Server",
+    ),
+    ("oracle", ROW, {"db": "SHOP", "schema": "S", "table": "T", "txId": "6.28.807", "scn": "2122185"}, "Oracle"),
+    ("db2", ROW, {"db": "shop", "schema": "S", "table": "t", "change_lsn": None, "commit_lsn": "00:2f"}, "Db2"),
+    ("db2as400", ROW, {"db": "shop", "schema": "S", "table": "t"}, "Db2 for i"),
+    ("vitess", ROW, {"db": "", "keyspace": "shop", "table": "t", "shard": "0", "vgtid": "[]"}, "Vitess"),
+    ("mongodb", '{"_id":1}', {"db": "shop", "rs": "rs0", "collection": "t", "ord": 31}, "MongoDB"),
+    ("informix", ROW, {"db": "shop", "schema": "s", "table": "t", "commit_lsn": "34359758632"}, "Informix"),
+    ("spanner", ROW, {"db": "shop", "table": "t", "record_sequence": "00000000"}, "Spanner"),
+    (
+        "cassandra", ROW, {"db": "shop", "keyspace_name": "shop", "table": "t", "file": "CommitLog-7-170.log",
+        "pos": 4}, "Cassandra",
+    ),
+    ("cockroachdb", ROW, {"db": "shop", "table": "t"}, "CockroachDB"),
+]  # fmt: skip
 NEAR: dict[str, tuple[bytes | None, Any, str]] = {
     "flattened": (None, ROW, "ExtractNewRecordState"),
     "flattened_marked": (None, {**ROW, "__op": "u", "__deleted": "false", "j": {}}, "ExtractNewRecordState"),
@@ -58,6 +77,14 @@ NEAR: dict[str, tuple[bytes | None, Any, str]] = {
         None, {"data": ROW, "metadata": {"timestamp": "", "record-type": "data", "operation": "insert"}}, "AWS DMS",
     ),
     "history": (None, HISTORY, "topic.prefix, not schema.history.internal.kafka.topic"),
+    "flattened_by_kafka": (
+        None, {"after.id": 1, "source.file": "mysql-bin.000001", "source.pos": 4, "op": "c", "ts_ms": 4},
+        "Kafka Connect's transform Flatten",
+    ),
+    **{
+        name: (None, {"before": None, "after": after, "source": {"connector": name, **source}, "op": "c"}, said)
+        for name, after, source, said in OTHERS
+    },
     "struct": (b"Struct{id=1}", b"Struct{after=Struct{id=1,v=a},op=c}", "StringConverter"),
     "twice": (None, json.dumps(json.dumps({"op": "c"})).encode(), "JSON text inside"),
 }  # fmt: skip
@@ -94,3 +121,22 @@ def test_a_key_may_have_columns_called_schema_and_payload() -> None:
         (change,) = wire.decode(records(json.dumps(key).encode(), value)).to_pylist()
         assert change["kind"] == "row"
         assert wire.describe(change["columns"]).key == ("schema", "payload")
+
+
+@pytest.mark.parametrize("connector", [name for name, *_ in OTHERS])
+def test_heartbeats_of_another_connector_do_not_decide(connector: str) -> None:
+    """They are read, and are the most of what a quiet database sends."""
+    _, value, said = NEAR[connector]
+    beats = [json.dumps({"ts_ms": 1_700_000_000_000 + number}).encode() for number in range(50)]
+    values = [*beats, json.dumps(value).encode()]
+    count = len(values)
+    detected = detect([Records("t", 0, range(count), [0] * count, [None] * count, values)])
+    assert detected.format is None
+    assert any(said in sentence for sentence in detected.near_misses)
+
+
+def test_a_connector_that_nobody_knows_is_refused_by_its_name() -> None:
+    position = {"db": "shop", "table": "t", "file": "mysql-bin.000001", "pos": 4, "row": 0}
+    value = {"before": None, "after": ROW, "source": {"connector": "newdb", **position}, "op": "c"}
+    (change,) = open_format("debezium-json").decode(records(None, value)).to_pylist()
+    assert change["error"] == "not a Debezium message: a record of the connector newdb, which no format reads"
