@@ -48,14 +48,18 @@ class JobMaker:
     def make(self) -> tuple[JobDocument, dict[str, dict[str, str]]]:
         """Return the job document, and the secrets that go with it another way."""
         from airflow_provider_cdc.connections.kafka_config import SECRETS
+        from airflow_provider_cdc.connections.schema_registry import registry_settings
         from airflow_provider_cdc.core.formats.registry import portable_options
+        from airflow_provider_cdc.core.schema_registry.client import SECRETS as REGISTRY_SECRETS
 
         pipeline, batch = self.pipeline, self.batch
         lake = self.ledger.lake(pipeline.name)
         store, of_store = _apart({**storage_options(pipeline.lake.storage_connection), **pipeline.lake.storage_options})
         of_tables, secret_of_tables = _apart(sink_options(pipeline.sink))
+        registry = registry_settings(pipeline.source.schema_registry)
         secrets = {
             "kafka": {key: value for key, value in self.kafka.items() if key in SECRETS},
+            "registry": {key: value for key, value in registry.items() if key in REGISTRY_SECRETS},
             "storage": of_store,
             "sink": secret_of_tables,
         }
@@ -72,6 +76,7 @@ class JobMaker:
             schema_topic=pipeline.source.schema_topic,
             reader=pipeline.source.reader,
             kafka={key: value for key, value in self.kafka.items() if key not in SECRETS},
+            registry={key: value for key, value in registry.items() if key not in REGISTRY_SECRETS},
             chunks=Range(batch.start, batch.end).offset_ranges(),
             policy=pipeline.policy,
             tables=pipeline.tables,

@@ -33,6 +33,7 @@ from spark_jobs.lake.change_log import LogWriter
 from spark_jobs.lake.coded_rows import is_word
 from spark_jobs.lake.layout import log_folder
 from spark_jobs.lake.manifest import LandReport, Unreadable, merged
+from spark_jobs.lake.schemas import schema_supply
 from spark_jobs.lake.scratch import lake_of, storage_options
 from spark_jobs.lake.stretches import Stretches
 from spark_jobs.lake.tables_of_topics import joined_topics, tables_of
@@ -177,7 +178,9 @@ def land(
     :param begins: for a format with positions; those of the job if None.
     :param tombstones: for a format that has them.
     """
-    decode = partial(decode_all, fmt, reopen=partial(open_format, job.format, job.format_options))
+    schemas = schema_supply(job, secrets)
+    decode = partial(decode_all, fmt, reopen=lambda: schemas.taught(open_format(job.format, job.format_options)))
+    source = schemas.ahead_of(source, fmt)
     if isinstance(fmt, Grouped):
         source = whole_groups(source, fmt, {(chunk.topic, chunk.partition): chunk.start for chunk in job.chunks})
     if positions is None and fmt.order == "clock":

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.core.formats.contract import Format, Records
+from airflow_provider_cdc.core.formats.common.schema_supply import SchemaSupply
+from airflow_provider_cdc.core.formats.contract import Format, Records, Registered
 from airflow_provider_cdc.core.formats.evidence import Evidence, Find
 from airflow_provider_cdc.core.formats.near_misses import near_miss
 from airflow_provider_cdc.core.formats.registry import format_names, open_format
@@ -70,23 +71,25 @@ class _Tally:
         return Candidate(name, share, "; ".join(sentences), contradicted, bool(self.for_it))
 
 
-def detect(partitions: Sequence[Records]) -> Detection:
+def detect(partitions: Sequence[Records], schemas: SchemaSupply | None = None) -> Detection:
     """Return the format of records, if they show it.
 
     A format that cannot read nine in ten records, or that more records contradict than speak for, is out. Of several
     that are left the one that records speak for is the answer.
 
     :param partitions: the first records of each partition, in offset order.
+    :param schemas: teaches a format what its records name; without it such a format cannot be tried.
     """
     count = sum(value is not None for records in partitions for value in records.values)
     candidates: list[Candidate] = []
     untried: list[Candidate] = []
     for name in format_names():
-        fmt = _opened(name)
+        fmt = _opened(name, schemas)
         if isinstance(fmt, str):
             untried.append(Candidate(name, None, fmt))
             continue
-        tally = _tally(fmt, partitions)
+        known = partitions if schemas is None else list(schemas.ahead_of(partitions, fmt))
+        tally = _tally(fmt, known)
         if tally.read:
             candidates.append(tally.candidate(name))
     candidates.sort(key=lambda candidate: (candidate.contradicted, -(candidate.share or 0), not candidate.fitting))
@@ -113,7 +116,7 @@ def _answer(candidates: Sequence[Candidate]) -> str | None:
     return likely[0].format if len(likely) == 1 else None
 
 
-def _opened(name: str) -> Format | str:
+def _opened(name: str, schemas: SchemaSupply | None) -> Format | str:
     """Return the format, or why it cannot be tried."""
     try:
         fmt = open_format(name)
@@ -122,6 +125,8 @@ def _opened(name: str) -> Format | str:
     files = [option for option in fmt.options if option.endswith("_file")]
     if files:
         return f"cannot be tried alone: it is read with what source.options.{files[0]} names"
+    if isinstance(fmt, Registered) and schemas is None:
+        return "cannot be tried alone: its records name schemas of a registry (airflow-cdc detect --schemas FILE)"
     return fmt
 
 

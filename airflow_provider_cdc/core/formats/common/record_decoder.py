@@ -31,6 +31,7 @@ def decode_each(
     noun: str,
     table_of: Callable[[bytes], tuple[str | None, str | None]],
     widths: tuple[int, int, int] = WIDTHS,
+    nearly: Callable[[bytes | None, bytes], str | None] = near_miss,
 ) -> pa.RecordBatch:
     """Return the changes of records, in their order; one that cannot be decoded becomes an ``error`` change.
 
@@ -41,6 +42,7 @@ def decode_each(
     :param table_of: database and table of a row change that could not be decoded; raises ValueError where a record does
         not state them, or may be a statement, which can be about other tables than the one it names.
     :param widths: digits of the numbers of positions.
+    :param nearly: says what the key and the value of a record are that cannot be read, None where it is nothing known.
     """
     out = ChangeBuilder(records, texts, widths)
     for index, value in enumerate(records.values):
@@ -52,7 +54,7 @@ def decode_each(
         except UnsupportedRecord as refusal:
             out.error(index, refusal.code, str(refusal), _named(table_of, value))
         except (ValueError, RecursionError) as error:  # what msgspec raises is a ValueError
-            said = near_miss(records.keys[index], value) or _reason(error)
+            said = nearly(records.keys[index], value) or _reason(error)
             out.error(index, "record.malformed", f"not {noun}: {said}", _named(table_of, value))
     return out.batch()
 

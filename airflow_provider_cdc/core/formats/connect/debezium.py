@@ -73,8 +73,15 @@ class DebeziumFormat:
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        widths = self._connector.widths
-        return decode_each(records, self._columns.texts, self._record, "a Debezium message", self._table_of, widths)
+        return decode_each(
+            records,
+            self._columns.texts,
+            self._record,
+            "a Debezium message",
+            self._table_of,
+            self._connector.widths,
+            self._reader.near_miss,
+        )
 
     def table_of_topic(self, topic: str, schema_topic: str | None) -> tuple[str, str] | None:
         """Return database and table of ``<topic.prefix>.<database>.<table>``; the schema topic's name is the prefix."""
@@ -101,7 +108,8 @@ class DebeziumFormat:
         if source is not None and source.name != out.log_name:
             out.note_log(index, source.name)
         if op is not None and source is not None:
-            out.changes.append(self._row(index, message, op, source, out.records.keys[index], columns))
+            key = self._reader.key(out.records.keys[index])
+            out.changes.append(self._row(index, message, op, source, key, columns))
             if message.transaction is not None:
                 out.note(len(out.changes) - 1, "transaction_order", message.transaction.data_collection_order)
         elif message.op is None or source is None:
