@@ -64,13 +64,11 @@ def wrong_tables(script: Script, truth: Path, left_out: frozenset[str] = frozens
             wrong.append(f"{full} is {states}")
             continue
         location = DeltaLocation(table_location(str(script.root), table.database, table.table), {})
-        wrong += [
-            f"{full}: {text}" for text in differing(table, location.rows(), set()) if not _written_otherwise(text)
-        ]
+        wrong += [f"{full}: {text}" for text in differing(table, location.rows(), set()) if not written_otherwise(text)]
     return wrong
 
 
-def _written_otherwise(problem: str) -> bool:
+def written_otherwise(problem: str) -> bool:
     """Say whether a cell differs as snapshots write it: JSON's spaces, FLOAT (docs/wire/debezium-dtle.md B3, B9)."""
     result, differs, expected = problem.partition('"}: ')[2].partition(" instead of ")
     if not differs:

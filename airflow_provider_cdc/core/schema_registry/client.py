@@ -51,7 +51,11 @@ def ask(settings: Mapping[str, str], ids: Collection[int]) -> dict[int, dict[str
         raise ConfigurationError(
             ["source.schema_registry: is missing: the records name schemas of a registry; name its connection"]
         )
-    return RegistryClient(settings).answers(ids)
+    client = RegistryClient(settings)
+    try:
+        return client.answers(ids)
+    finally:
+        client.close()
 
 
 class RegistryClient:
@@ -69,7 +73,13 @@ class RegistryClient:
         self._timeout = float(settings.get("timeout", 10))
         self._headers = _headers(settings)
         self._tls = _tls(settings) if self._url.scheme == "https" else None
-        self._open = threading.local()  # one connection for each thread
+        self._of_thread = threading.local()  # a connection
+        self._open: list[HTTPConnection] = []
+
+    def close(self) -> None:
+        """Close all connections."""
+        while self._open:
+            self._open.pop().close()
 
     def answers(self, ids: Collection[int]) -> dict[int, dict[str, Any] | None]:
         """Return what the registry answers for ids, None where it has none: ``schema``, ``schemaType``, ``references``.
@@ -97,7 +107,7 @@ class RegistryClient:
             try:
                 status, content = self._get(path)
             except (OSError, HTTPException) as error:
-                self._close()
+                self._of_thread.connection = None  # it is closed with all others
                 if isinstance(error, ssl.SSLCertVerificationError):
                     raise self._refused(f"its certificate is not trusted: {error.verify_message}") from None
                 why = str(getattr(error, "strerror", None) or error or type(error).__name__)
@@ -116,9 +126,10 @@ class RegistryClient:
         :raises OSError: it did not come in time.
         """
         deadline = time.monotonic() + self._timeout
-        connection = getattr(self._open, "connection", None)
+        connection = getattr(self._of_thread, "connection", None)
         if connection is None:
-            connection = self._open.connection = self._connect()
+            connection = self._of_thread.connection = self._connect()
+            self._open.append(connection)
         connection.request("GET", path, headers=self._headers)
         response: HTTPResponse = connection.getresponse()
         content = bytearray()
@@ -133,11 +144,6 @@ class RegistryClient:
         if self._tls is None:
             return HTTPConnection(host, port, timeout=self._timeout)
         return HTTPSConnection(host, port, timeout=self._timeout, context=self._tls)
-
-    def _close(self) -> None:
-        connection, self._open.connection = getattr(self._open, "connection", None), None
-        if connection is not None:
-            connection.close()
 
     def _read(self, status: int, content: bytes) -> dict[str, Any] | None:
         """Return the schema of an answer, None where the registry says that it has none."""
