@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one call of a schema registry that readers make, over the schemas of a capture; it can be slow, away or forbid."""
+"""The one call of a registry that readers make, over the schemas of a capture; it can be slow, away or forbid."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+SCHEMAS = "schemas.json"
 _CALL = re.compile(r"(?:/[a-z0-9/]*)?/schemas/ids/(\d+)")
 
 
 def schemas_of(capture: Path) -> dict[int, dict[str, Any]]:
     """Return the schemas of a capture's registry by id, as it answers."""
-    entries = json.loads((capture / "schemas.json").read_text(encoding="utf-8"))
+    entries = json.loads((capture / SCHEMAS).read_text(encoding="utf-8"))
     return {entry["id"]: {key: entry[key] for key in ("schema", "schemaType") if key in entry} for entry in entries}
 
 

@@ -114,8 +114,8 @@ class RegisteredSchemas:
 def _unknown(identity: int) -> UnsupportedRecord:
     return UnsupportedRecord(
         _UNKNOWN,
-        f"the schema registry has no schema {identity}: the record is damaged, or source.schema_registry is not the "
-        "registry that the converter writes to",
+        f"the schema registry has no schema {identity}: the record is damaged or has its id in a header, or "
+        "source.schema_registry is not the registry that the converter writes to",
     )
 
 
