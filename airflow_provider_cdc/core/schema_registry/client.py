@@ -29,6 +29,7 @@ _TRIES = 3
 _PAUSE = 0.3  # seconds before the second try, twice as many before the third
 _LARGEST = 32 << 20  # bytes of an answer
 _PIECE = 1 << 16
+_NO_SCHEMA = 40403  # what a registry answers for an id that it does not have
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 _ACCEPT = "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json, application/json"
 
@@ -155,7 +156,7 @@ class RegistryClient:
             answer = None
         if isinstance(answer, dict) and status == 200 and isinstance(answer.get("schema"), str):
             return {key: answer[key] for key in ("schema", "schemaType", "references") if answer.get(key)}
-        if isinstance(answer, dict) and status == 404 and isinstance(answer.get("error_code"), int):
+        if isinstance(answer, dict) and status == 404 and answer.get("error_code") == _NO_SCHEMA:
             return None
         raise self._refused(
             f"it answers with status {status} and no schema: check the URL (of Apicurio it ends in /apis/ccompat/v7)"
