@@ -32,5 +32,5 @@ def _read(file: str) -> dict[int, Mapping[str, Any]]:
     except OSError as error:
         raise ConfigurationError([f"cannot read {file}: {error.strerror or error}"]) from None
     except (ValueError, KeyError, TypeError, RecursionError):
-        text = f'{file}: is no list of schemas: [{{"id": 1, "subject": "…", "schema": "…"}}, …]'
+        text = f'{file}: is not a list of schemas: [{{"id": 1, "subject": "…", "schema": "…"}}, …]'
         raise ConfigurationError([text]) from None

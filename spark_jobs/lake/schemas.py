@@ -42,18 +42,17 @@ class LakeSchemas:
         """
         if not self._registry:
             return ask(self._registry, ids)
-        wanted = sorted(ids)
-        with ThreadPoolExecutor(min(_AT_ONCE, len(wanted) or 1)) as threads:
-            kept = dict(zip(wanted, threads.map(self._kept, wanted), strict=True))
-            lacking = [identity for identity, schema in kept.items() if schema is None]
+        with ThreadPoolExecutor(min(_AT_ONCE, len(ids) or 1)) as threads:
+            stored = dict(zip(ids, threads.map(self._stored, ids), strict=True))
+            lacking = [identity for identity, schema in stored.items() if schema is None]
             answers = ask(self._registry, lacking) if lacking else {}
-            list(threads.map(self._keep, [item for item in answers.items() if item[1] is not None]))
-        return {**kept, **answers}
+            list(threads.map(self._store, [item for item in answers.items() if item[1] is not None]))
+        return {**stored, **answers}
 
     def _file(self, identity: int) -> str:
         return schema_file(self._pipeline, registry_digest(self._registry["url"]), identity)
 
-    def _kept(self, identity: int) -> dict[str, Any] | None:
+    def _stored(self, identity: int) -> dict[str, Any] | None:
         """Return a schema of the lake, None where it has none that can be read: then it is asked for again."""
         try:
             document = self._storage.read_json(self._file(identity))
@@ -61,6 +60,6 @@ class LakeSchemas:
             return None
         return document if isinstance(document, dict) and isinstance(document.get("schema"), str) else None
 
-    def _keep(self, item: tuple[int, Mapping[str, Any]]) -> None:
+    def _store(self, item: tuple[int, Mapping[str, Any]]) -> None:
         identity, answer = item
         self._storage.write_json(self._file(identity), {"id": identity, **answer})

@@ -70,8 +70,8 @@ def wrong_tables(name: str, script: Script, truth: Path) -> list[str]:
             wrong.append(f"{table.database}.{table.table} is {states}")
             continue
         rows = DeltaLocation(table_location(str(script.root), table.database, table.table), {}).rows()
-        found = differing(table, rows, set(), null_as_default=True)
-        wrong += [f"{table.database}.{table.table}: {text}" for text in found if not written_otherwise(text)]
+        problems = differing(table, rows, set(), null_as_default=True)
+        wrong += [f"{table.database}.{table.table}: {text}" for text in problems if not written_otherwise(text)]
     return wrong
 
 

@@ -15,6 +15,7 @@ from airflow_provider_cdc.core.formats.near_misses import near_miss
 from airflow_provider_cdc.core.formats.registry import format_names, open_format
 
 _LIKELY = 0.9  # share of its records that a format must read; a few may be damaged
+_REGISTERED = "cannot be tried alone: its records name schemas of a registry (airflow-cdc detect --schemas FILE)"
 _MEANING = frozenset({"row", "schema", "progress", "transaction"})
 
 
@@ -84,12 +85,15 @@ def detect(partitions: Sequence[Records], schemas: SchemaSupply | None = None) -
     candidates: list[Candidate] = []
     untried: list[Candidate] = []
     for name in format_names():
-        fmt = _opened(name, schemas)
+        fmt = _opened(name)
         if isinstance(fmt, str):
             untried.append(Candidate(name, None, fmt))
             continue
-        known = partitions if schemas is None else list(schemas.ahead_of(partitions, fmt))
-        tally = _tally(fmt, known)
+        if isinstance(fmt, Registered) and schemas is None:
+            if any(fmt.missing(records.values) for records in partitions):
+                untried.append(Candidate(name, None, _REGISTERED))
+            continue
+        tally = _tally(fmt, partitions if schemas is None else list(schemas.ahead_of(partitions, fmt)))
         if tally.read:
             candidates.append(tally.candidate(name))
     candidates.sort(key=lambda candidate: (candidate.contradicted, -(candidate.share or 0), not candidate.fitting))
@@ -116,7 +120,7 @@ def _answer(candidates: Sequence[Candidate]) -> str | None:
     return likely[0].format if len(likely) == 1 else None
 
 
-def _opened(name: str, schemas: SchemaSupply | None) -> Format | str:
+def _opened(name: str) -> Format | str:
     """Return the format, or why it cannot be tried."""
     try:
         fmt = open_format(name)
@@ -125,8 +129,6 @@ def _opened(name: str, schemas: SchemaSupply | None) -> Format | str:
     files = [option for option in fmt.options if option.endswith("_file")]
     if files:
         return f"cannot be tried alone: it is read with what source.options.{files[0]} names"
-    if isinstance(fmt, Registered) and schemas is None:
-        return "cannot be tried alone: its records name schemas of a registry (airflow-cdc detect --schemas FILE)"
     return fmt
 
 

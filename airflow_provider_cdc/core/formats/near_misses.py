@@ -21,8 +21,8 @@ _SIMPLE = {"WATERMARK", "BOOTSTRAP", "INSERT", "UPDATE", "DELETE", "CREATE", "AL
 
 _REGISTRY = (
     "a frame of a schema registry (Confluent, Apicurio): a zero and the number of a schema. If it is Debezium's Avro, "
-    "state format: debezium-avro and name the registry's connection in source.schema_registry; else let the tool write JSON "
-    "(value.converter=org.apache.kafka.connect.json.JsonConverter)"
+    "state format: debezium-avro and name the registry's connection in source.schema_registry; else let the tool write "
+    "JSON (value.converter=org.apache.kafka.connect.json.JsonConverter)"
 )
 _REGISTERED_JSON = (
     "JSON behind the number of a registered schema (JSON Schema), which no format reads: set "

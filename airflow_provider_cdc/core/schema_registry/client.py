@@ -46,7 +46,7 @@ def ask(settings: Mapping[str, str], ids: Collection[int]) -> dict[int, dict[str
 
     :param settings: of :class:`RegistryClient`; empty where the pipeline names no registry.
     :raises UnavailableError: it does not answer, or not in time.
-    :raises ConfigurationError: there is none, it refuses the login, or it is no schema registry.
+    :raises ConfigurationError: there is none, it refuses the login, or it is not a schema registry.
     """
     if not settings:
         raise ConfigurationError(
@@ -86,14 +86,13 @@ class RegistryClient:
         """Return what the registry answers for ids, None where it has none: ``schema``, ``schemaType``, ``references``.
 
         :raises UnavailableError: it does not answer, or not in time.
-        :raises ConfigurationError: it refuses the login, or is no schema registry.
+        :raises ConfigurationError: it refuses the login, or is not a schema registry.
         """
-        wanted = sorted(ids)
-        if len(wanted) < 2:
-            return {identity: self.answer(identity) for identity in wanted}
-        with ThreadPoolExecutor(min(_ASKED_AT_ONCE, len(wanted))) as threads:
+        if len(ids) < 2:
+            return {identity: self.answer(identity) for identity in ids}
+        with ThreadPoolExecutor(min(_ASKED_AT_ONCE, len(ids))) as threads:
             try:
-                return dict(zip(wanted, threads.map(self.answer, wanted), strict=True))
+                return dict(zip(ids, threads.map(self.answer, ids), strict=True))
             except CdcError:
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise

@@ -43,7 +43,7 @@ class FrameReader:
         return key if schema_id(key) is None else self.schemas.of(key or b"").key_text
 
     def near_miss(self, key: bytes | None, value: bytes) -> str | None:
-        """Return what a record is that is no message; a frame is nothing else."""
+        """Return what a record is that is not a message; a frame is nothing else."""
         return None if schema_id(value) is not None else near_miss(key, value)
 
     def origin(self, value: bytes) -> Origin:

@@ -107,7 +107,7 @@ class EnvelopeReader(Generic[M]):
         return key
 
     def near_miss(self, key: bytes | None, value: bytes) -> str | None:
-        """Return what a record is that is no message, in words for people; None where it is nothing known."""
+        """Return what a record is that is not a message, in words for people; None where it is nothing known."""
         return near_miss(key, value)
 
     def origin(self, value: bytes) -> Origin:

@@ -95,7 +95,7 @@ class MessageReader(Protocol):
         ...
 
     def near_miss(self, key: bytes | None, value: bytes) -> str | None:
-        """Return what a record is that is no message, in words for people; None where it is nothing known."""
+        """Return what a record is that is not a message, in words for people; None where it is nothing known."""
         ...
 
     def origin(self, value: bytes) -> Origin:

@@ -21,7 +21,7 @@ _encode: Any = msgspec.json.Encoder().encode
 
 
 def schema_id(frame: bytes | None) -> int | None:
-    """Return the id of the schema that a frame begins with, None where it is no frame."""
+    """Return the id of the schema that a frame begins with, None where it is not a frame."""
     if frame is None or len(frame) < HEAD or frame[0]:
         return None
     return int.from_bytes(frame[1:HEAD], "big")
@@ -31,7 +31,7 @@ class AvroSchema:
     """A registered schema, ready to read its frames.
 
     :param tree: the schema as JSON data.
-    :raises ValueError: it is no schema, or one whose records cannot be read safely.
+    :raises ValueError: it is not a schema, or one whose records cannot be read safely.
     """
 
     def __init__(self, tree: Any) -> None:
@@ -82,7 +82,7 @@ class RegisteredSchemas:
         """Return the schema of a frame.
 
         :raises UnsupportedRecord: the schema is not known, or cannot be read.
-        :raises ValueError: it is no frame.
+        :raises ValueError: it is not a frame.
         """
         identity = schema_id(frame)
         if identity is None:
@@ -179,7 +179,7 @@ Fix = Callable[[Any], Any]
 def _fixes(kind: AvroType) -> Fix | None:
     """Return what makes JSON of a value as Connect does where msgspec does it otherwise: numbers with a point.
 
-    NaN and the infinities are texts, and a FLOAT has no more digits than tell it from others.
+    NaN and the infinities are texts, and a FLOAT has the fewest digits that distinguish it from others.
     """
     if kind.kind == "double":
         return _double
