@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import msgspec
-
 from airflow_provider_cdc.core.formats.connect import evidence
 from airflow_provider_cdc.core.formats.connect.debezium import DebeziumFormat
 from airflow_provider_cdc.core.formats.connect.envelope import Origin
@@ -17,15 +15,12 @@ from airflow_provider_cdc.core.formats.contract import Headers
 from airflow_provider_cdc.core.formats.evidence import Evidence
 from airflow_provider_cdc.core.formats.near_misses import near_miss
 
-_payload = msgspec.json.Decoder(Payload).decode
-_origin = msgspec.json.Decoder(Origin).decode
-
 
 class FrameReader:
     """Read messages from frames; the keys may be frames or JSON, for each has a converter of its own."""
 
     def __init__(self) -> None:
-        self.schemas = RegisteredSchemas()
+        self.schemas = RegisteredSchemas(Payload)
 
     def read(self, value: bytes) -> tuple[tuple[str, ...] | None, Payload]:
         """Return a message behind the columns that its schema gives a row, None where it is none of a row.
@@ -33,7 +28,7 @@ class FrameReader:
         :raises ValueError: it is not a message, or its schema is not known.
         """
         schema = self.schemas.of(value)
-        return schema.columns, _payload(schema.json(value))
+        return schema.columns, schema.read(value)
 
     def key(self, key: bytes | None) -> bytes | None:
         """Return a key in JSON: of a frame its schema alone, for the values are those of the row.
@@ -51,7 +46,7 @@ class FrameReader:
 
         :raises ValueError: it is not a message, or its schema is not known.
         """
-        return _origin(self.schemas.of(value).json(value))
+        return self.schemas.of(value).origin(value)
 
 
 class WireFormat(DebeziumFormat):

@@ -3,21 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from io import BytesIO
-from typing import Any
+from collections.abc import Iterable, Mapping
+from functools import cache, cached_property
+from typing import Any, Generic, TypeVar, get_args
 
-import fastavro
 import msgspec
-import numpy as np
 
 from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord
+from airflow_provider_cdc.core.formats.connect.avro_code import Needed, Read, compiled
 from airflow_provider_cdc.core.formats.connect.avro_types import AvroType, resolve, row_columns
+from airflow_provider_cdc.core.formats.connect.envelope import Origin
 
 HEAD = 5  # bytes: a zero and the schema's id
 MOST_ID = 2**31 - 1  # an id is an int of Java, never negative
 _UNKNOWN = "record.schema_unknown"
 _encode: Any = msgspec.json.Encoder().encode
+
+M = TypeVar("M", bound=msgspec.Struct)
 
 
 def schema_id(frame: bytes | None) -> int | None:
@@ -27,42 +29,86 @@ def schema_id(frame: bytes | None) -> int | None:
     return int.from_bytes(frame[1:HEAD], "big")
 
 
-class AvroSchema:
+class AvroSchema(Generic[M]):
     """A registered schema, ready to read its frames.
 
     :param tree: the schema as JSON data.
+    :param message: what frames are read into: only members that it has are read.
     :raises ValueError: it is not a schema, or one whose records cannot be read safely.
     """
 
-    def __init__(self, tree: Any) -> None:
+    def __init__(self, tree: Any, message: type[M]) -> None:
         self.type = resolve(tree)
         self.columns = row_columns(self.type)
         self.key_text = _key_text(self.type)
-        self._parsed = _parsed(tree)
-        self._fixed = _fixes(self.type)
+        self._message = message
+        self._read = compiled(self.type, *_members(message))
 
-    def json(self, frame: bytes) -> bytes:
-        """Return what a frame holds as Connect's JSON converter writes it.
+    def read(self, frame: bytes) -> M:
+        """Return the message that a frame holds.
 
         :raises ValueError: it is none of this schema, or bytes are left over.
         """
-        stream = BytesIO(frame)
-        stream.seek(HEAD)
-        try:
-            datum: Any = fastavro.schemaless_reader(stream, self._parsed, None)
-        except Exception:  # of bytes that do not fit, fastavro raises whatever it stumbles on
-            raise ValueError(f"the bytes are no record of the schema {schema_id(frame)}") from None
-        if stream.tell() != len(frame):
-            raise ValueError(f"the bytes go on after a record of the schema {schema_id(frame)}")
-        text: bytes = _encode(datum if self._fixed is None else self._fixed(datum))
+        return msgspec.convert(self._datum(frame, self._read), self._message)
+
+    def origin(self, frame: bytes) -> Origin:
+        """Return the members that name a message's table.
+
+        :raises ValueError: as :meth:`read`, or they have other types.
+        """
+        return msgspec.convert(self._datum(frame, self._read), Origin)
+
+    def json(self, frame: bytes) -> bytes:
+        """Return all that a frame holds as Connect's JSON converter writes it.
+
+        :raises ValueError: as :meth:`read`.
+        """
+        text: bytes = _encode(self._datum(frame, self._read_all))
         return text
 
+    @cached_property
+    def _read_all(self) -> Read:
+        return compiled(self.type)
 
-class RegisteredSchemas:
-    """Remember the schemas of a registry by their ids."""
+    def _datum(self, frame: bytes, read: Read) -> Any:
+        try:
+            datum, end = read(frame, HEAD)
+        except Exception:  # what reading bytes that do not fit stumbles on
+            raise ValueError(f"the bytes are no record of the schema {schema_id(frame)}") from None
+        if end != len(frame):
+            raise ValueError(
+                f"the bytes {'go on after' if end < len(frame) else 'end inside'} a record of the schema "
+                f"{schema_id(frame)}"
+            )
+        return datum
 
-    def __init__(self) -> None:
-        self._schemas: dict[int, AvroSchema | UnsupportedRecord] = {}
+
+@cache
+def _members(message: type[msgspec.Struct]) -> tuple[Needed, frozenset[str]]:
+    """Return the members of a struct with those inside them, and which of them are left in JSON, by their paths."""
+    needed: dict[str, Needed | None] = {}
+    raw: set[str] = set()
+    for field in msgspec.structs.fields(message):
+        inside = [kind for kind in (*get_args(field.type), field.type) if _is_struct(kind)]
+        needed[field.encode_name] = _members(inside[0])[0] if inside else None
+        raw |= {f"{field.encode_name}.{path}" for kind in inside[:1] for path in _members(kind)[1]}
+        raw |= {field.encode_name} if field.type is msgspec.Raw else set()
+    return needed, frozenset(raw)
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+class RegisteredSchemas(Generic[M]):
+    """Remember the schemas of a registry by their ids.
+
+    :param message: what frames are read into.
+    """
+
+    def __init__(self, message: type[M]) -> None:
+        self._message = message
+        self._schemas: dict[int, AvroSchema[M] | UnsupportedRecord] = {}
         self._layouts: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def missing(self, frames: Iterable[bytes | None]) -> set[int]:
@@ -78,7 +124,7 @@ class RegisteredSchemas:
             except UnsupportedRecord as refusal:
                 self._schemas[identity] = refusal
 
-    def of(self, frame: bytes) -> AvroSchema:
+    def of(self, frame: bytes) -> AvroSchema[M]:
         """Return the schema of a frame.
 
         :raises UnsupportedRecord: the schema is not known, or cannot be read.
@@ -94,7 +140,7 @@ class RegisteredSchemas:
             raise UnsupportedRecord(schema.code, str(schema) + _eight_bytes(frame))
         return schema
 
-    def _opened(self, identity: int, answer: Mapping[str, Any] | None) -> AvroSchema:
+    def _opened(self, identity: int, answer: Mapping[str, Any] | None) -> AvroSchema[M]:
         if answer is None:
             raise _unknown(identity)
         kind = answer.get("schemaType") or "AVRO"
@@ -103,8 +149,8 @@ class RegisteredSchemas:
         if answer.get("references"):
             raise _unreadable(identity, "refers to other schemas, which no converter of Kafka Connect writes")
         try:
-            schema = AvroSchema(msgspec.json.decode(answer["schema"]))
-        except Exception as error:  # a text of anybody's: fastavro raises whatever it stumbles on
+            schema = AvroSchema(msgspec.json.decode(answer["schema"]), self._message)
+        except Exception as error:  # a text of anybody's
             raise _unreadable(identity, f"cannot be read: {str(error)[:200] or type(error).__name__}") from None
         if schema.columns is not None:  # the same object for the same columns: a layout is known by it
             schema.columns = self._layouts.setdefault(schema.columns, schema.columns)
@@ -158,67 +204,3 @@ def _key_text(kind: AvroType) -> bytes:
         return b""
     schema: bytes = _encode({"type": "struct", "fields": [{"field": name} for name, _ in kind.fields]})
     return b'{"schema":' + schema + b',"payload":null}'
-
-
-def _parsed(tree: Any) -> Any:
-    """Return a schema for fastavro, without logical types: values stay as they are on the wire, invalid ones too."""
-    return fastavro.parse_schema(_plain(tree), named_schemas={}, expand=True)
-
-
-def _plain(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {key: _plain(item) for key, item in tree.items() if key in _OF_AVRO}
-    return [_plain(item) for item in tree] if isinstance(tree, list) else tree
-
-
-_OF_AVRO = frozenset({"type", "name", "namespace", "fields", "symbols", "items", "values", "size"})
-
-Fix = Callable[[Any], Any]
-
-
-def _fixes(kind: AvroType) -> Fix | None:
-    """Return what makes JSON of a value as Connect does where msgspec does it otherwise: numbers with a point.
-
-    NaN and the infinities are texts, and a FLOAT has the fewest digits that distinguish it from others.
-    """
-    if kind.kind == "double":
-        return _double
-    if kind.kind == "float":
-        return _float
-    if kind.kind == "record":
-        parts = [(name, fix) for name, part in kind.fields if (fix := _fixes(part)) is not None]
-        return _record_fix(parts) if parts else None
-    fix = None if kind.item is None else _fixes(kind.item)
-    if fix is None:
-        return None
-    return _list_fix(fix) if kind.kind == "array" else _map_fix(fix)
-
-
-def _record_fix(parts: Collection[tuple[str, Fix]]) -> Fix:
-    def fixed(datum: Any) -> Any:
-        if datum is not None:
-            for name, fix in parts:
-                datum[name] = fix(datum[name])
-        return datum
-
-    return fixed
-
-
-def _list_fix(fix: Fix) -> Fix:
-    return lambda items: None if items is None else [fix(item) for item in items]
-
-
-def _map_fix(fix: Fix) -> Fix:
-    return lambda items: None if items is None else {name: fix(item) for name, item in items.items()}
-
-
-def _double(value: float | None) -> float | str | None:
-    if value is None or value - value == 0:
-        return value
-    return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
-
-
-def _float(value: float | None) -> float | str | None:
-    if value is None or value - value != 0:
-        return _double(value)
-    return float(str(np.float32(value)))
