@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -20,6 +20,9 @@ from airflow_provider_cdc.core.formats.connect.avro_types import AvroType
 
 Needed = Mapping[str, "Needed | None"]
 """Members of a record that are needed: of each its own, or None for all of it."""
+
+Field = tuple[str, AvroType]
+"""A member of a record: its name and type."""
 
 Read = Callable[[bytes, int], tuple[Any, int]]
 """Reads a value that begins at an index; returns it with the index behind it."""
@@ -188,9 +191,42 @@ class _Code:
                 self._collection(kind, depth, name)
 
     def _record(self, kind: AvroType, depth: int, name: str, needed: Needed | None, raw: frozenset[str]) -> None:
-        members = []
+        members: list[str] = []
+        for texts, some in groupby(kind.fields, lambda field: needed is not None and field[1].kind == "string"):
+            if texts:
+                self._remembered(list(some), depth, members, needed, raw)
+            else:
+                self._members(some, depth, members, needed, raw)
+        self._say(depth, f"{name} = {{{', '.join(members)}}}")
+
+    def _remembered(
+        self, fields: Sequence[Field], depth: int, members: list[str], needed: Needed | None, raw: frozenset[str]
+    ) -> None:
+        """Write what reads texts that stand one behind the other, and mostly are those of the record before.
+
+        :param members: takes what the record is made of.
+        """
+        before = self._known([b"", (), 0])  # their bytes, what they are, and how many bytes
+        self._say(depth, f"if {before}[2] and b.startswith({before}[0], p):")
+        hit = len(self.lines)
+        self._say(depth, "else:", " q = p")
+        mine: list[str] = []
+        self._members(fields, depth + 1, mine, needed, raw)
+        values = "".join(f"{member.rpartition(': ')[2]}, " for member in mine)
+        self._say(depth + 1, f"{before}[:] = b[q:p], ({values}), p - q")
+        taken = [f"{values}= {before}[1]"] if values else []
+        self.lines[hit:hit] = [" " * (depth + 1) + line for line in (*taken, f"p += {before}[2]")]
+        members += mine
+
+    def _members(
+        self, fields: Iterable[Field], depth: int, members: list[str], needed: Needed | None, raw: frozenset[str]
+    ) -> None:
+        """Write what reads the members of a record that are needed.
+
+        :param members: takes what the record is made of.
+        """
         passed: list[AvroType] = []
-        for member, part in kind.fields:
+        for member, part in fields:
             if needed is not None and member not in needed:
                 passed.append(part)
                 continue
@@ -202,7 +238,6 @@ class _Code:
                 self._say(depth, f"{value} = NULL if {value} is None else Raw(encode({value}))")
             members.append(f"{member!r}: {value}")
         self._pass(passed, depth)
-        self._say(depth, f"{name} = {{{', '.join(members)}}}")
 
     def _pass(self, kinds: Sequence[AvroType], depth: int) -> None:
         """Write what passes over values that stand one behind the other: over numbers all at once."""
