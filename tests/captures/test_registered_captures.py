@@ -14,6 +14,8 @@ import fastavro
 import pytest
 
 from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
+from airflow_provider_cdc.core.formats.contract import Records
+from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.captures.in_memory import DATA, SEEDS, Ends, checkpoints, records, rising, written_otherwise
@@ -24,6 +26,7 @@ from tests.histories.scripted import Script
 from tests.services.registered_schemas import ServedSchemas, schemas_of
 
 MYSQL, MARIADB, ROUTED = "public-shop-avro-my8", "public-shop-avro-mdb11", "public-shop-routed-avro-my8"
+NUMBERED_JSON = "public-shop-jsonschema-my8"
 CAPTURES = [MYSQL, MARIADB, ROUTED]
 
 
@@ -54,7 +57,7 @@ def shop(name: str, log: Log, root: Path, registry: ServedSchemas) -> Script:
     return Script(
         log,
         root,
-        "debezium-avro",
+        "debezium-json" if name == NUMBERED_JSON else "debezium-avro",
         settings(name)["topic.prefix"],
         {"explicit_defaults_for_timestamp": "true"},
         registry={"url": registry.url, "timeout": "5"},
@@ -110,6 +113,27 @@ def test_a_capture_stopped_at_recorded_points_gives_the_content_of_that_moment(
     for truth, ends in checkpoints(name):
         script.sync({**unlisted(name, ends), **ends})
         assert wrong_tables(name, script, truth) == [], truth.name
+
+
+@pytest.mark.parametrize("name", [NUMBERED_JSON])
+@pytest.mark.parametrize("cuts", [1, 3])
+def test_json_with_the_number_of_a_schema_is_read_without_the_registry(
+    name: str, cuts: int, log: Log, registry: ServedSchemas, tmp_path: Path
+) -> None:
+    script = shop(name, log, tmp_path, registry)
+    for number in range(1, cuts + 1):
+        script.sync({where: len(all_) * number // cuts for where, all_ in log.partitions.items()})
+    assert wrong_tables(name, script, DATA / name / "source_final.jsonl.xz") == []
+    assert not registry.asked
+
+
+def test_a_key_beside_the_number_of_its_schema_has_its_columns() -> None:
+    wire, keys = open_format("debezium-json"), set[tuple[str, ...] | None]()
+    for record in records(NUMBERED_JSON):
+        if record.topic.endswith(("shop.orders", "shop.inventory")):
+            one = Records(record.topic, 0, [0], [0], [record.key], [record.value])
+            keys |= {wire.describe(c).key for c in wire.decode(one).column("columns").to_pylist() if c is not None}
+    assert keys == {("id",), ("product_id", "warehouse")}
 
 
 # ---- the registry

@@ -72,7 +72,7 @@ def near_miss(key: bytes | None, value: bytes | None) -> str | None:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     payload = message.get("payload")
-    enveloped = isinstance(payload, dict) and message.keys() <= {"schema", "payload"}
+    enveloped = isinstance(payload, dict) and message.keys() <= {"schema", "schemaId", "payload"}
     inner: Mapping[str, Any] = payload if enveloped and isinstance(payload, dict) else message
     return next((sentence for fits, sentence in _OF_JSON if fits(inner)), None)
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read Kafka Connect's JSON envelope: the payload alone, or ``{"schema": ..., "payload": ...}``."""
+"""Read Kafka Connect's JSON envelope: the payload alone, or ``{"schema": ..., "payload": ...}``.
+
+Apicurio's ``{"schemaId": ..., "payload": ...}`` is an envelope without a schema (docs/wire/avro-registry.md 6).
+"""
 
 from __future__ import annotations
 
