@@ -10,7 +10,7 @@ from airflow_provider_cdc.core.formats.connect import evidence
 from airflow_provider_cdc.core.formats.connect.debezium import DebeziumFormat
 from airflow_provider_cdc.core.formats.connect.envelope import Origin
 from airflow_provider_cdc.core.formats.connect.messages import Payload
-from airflow_provider_cdc.core.formats.connect.registered_schemas import RegisteredSchemas, schema_id
+from airflow_provider_cdc.core.formats.connect.registered_schemas import HEAD, RegisteredSchemas, schema_id
 from airflow_provider_cdc.core.formats.contract import Headers
 from airflow_provider_cdc.core.formats.evidence import Evidence
 from airflow_provider_cdc.core.formats.near_misses import near_miss
@@ -35,7 +35,7 @@ class FrameReader:
 
         :raises UnsupportedRecord: its schema is not known.
         """
-        return key if schema_id(key) is None else self.schemas.of(key or b"").key_text
+        return key if not key or key[0] or len(key) < HEAD else self.schemas.of(key).key_text
 
     def near_miss(self, key: bytes | None, value: bytes) -> str | None:
         """Return what a record is that is not a message; a frame is nothing else."""

@@ -109,6 +109,7 @@ class RegisteredSchemas(Generic[M]):
     def __init__(self, message: type[M]) -> None:
         self._message = message
         self._schemas: dict[int, AvroSchema[M] | UnsupportedRecord] = {}
+        self._by_head: dict[bytes, AvroSchema[M]] = {}  # by the first bytes of their frames
         self._layouts: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def missing(self, frames: Iterable[bytes | None]) -> set[int]:
@@ -120,7 +121,8 @@ class RegisteredSchemas(Generic[M]):
         """Take schemas as the registry answers them, None for an id that it does not have."""
         for identity, answer in schemas.items():
             try:
-                self._schemas[identity] = self._opened(identity, answer)
+                schema = self._schemas[identity] = self._opened(identity, answer)
+                self._by_head[b"\0" + identity.to_bytes(HEAD - 1, "big")] = schema
             except UnsupportedRecord as refusal:
                 self._schemas[identity] = refusal
 
@@ -130,6 +132,9 @@ class RegisteredSchemas(Generic[M]):
         :raises UnsupportedRecord: the schema is not known, or cannot be read.
         :raises ValueError: it is not a frame.
         """
+        known = self._by_head.get(frame[:HEAD])
+        if known is not None:
+            return known
         identity = schema_id(frame)
         if identity is None:
             raise ValueError(_no_frame(frame))
