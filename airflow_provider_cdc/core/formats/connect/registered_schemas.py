@@ -63,7 +63,10 @@ class AvroSchema(Generic[M]):
 
         :raises ValueError: as :meth:`read`.
         """
-        text: bytes = _encode(self._datum(frame, self._read_all))
+        try:
+            text: bytes = _encode(self._datum(frame, self._read_all))
+        except OverflowError:
+            raise ValueError(f"a number of more than 64 bits in a record of the schema {schema_id(frame)}") from None
         return text
 
     @cached_property
