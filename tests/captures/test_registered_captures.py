@@ -127,7 +127,7 @@ def test_json_with_the_number_of_a_schema_is_read_without_the_registry(
     assert not registry.asked
 
 
-def test_a_key_beside_the_number_of_its_schema_has_its_columns() -> None:
+def test_a_key_with_the_number_of_its_schema_has_its_columns() -> None:
     wire, keys = open_format("debezium-json"), set[tuple[str, ...] | None]()
     for record in records(NUMBERED_JSON):
         if record.topic.endswith(("shop.orders", "shop.inventory")):
