@@ -102,18 +102,24 @@ _NEW_GENERATION = Argument(
         "help": "approve that a new log of the source begins with this record; default: the record that is waiting",
     },
 )
+_SCHEMAS = Argument(
+    ("--schemas",),
+    {"metavar": "FILE", "help": "schemas of a registry: a JSON list of objects with id, schema and maybe schemaType"},
+)
 _DECODE = (
     Argument(("--format",), {"required": True, "metavar": "NAME", "help": "wire format; `formats` lists them"}),
     Argument(
         ("--option",),
         {"action": "append", "default": [], "type": _option, "metavar": "K=V", "help": "option of the format"},
     ),
+    _SCHEMAS,
     Argument(
         ("files",), {"nargs": "+", "metavar": "FILE", "help": ".jsonl or .jsonl.xz, one record a line; - is stdin"}
     ),
 )
 
 _DETECT = (
+    _SCHEMAS,
     Argument(("file",), {"metavar": "FILE", "help": ".jsonl or .jsonl.xz, one record a line; - is stdin"}),
     _JSON,
 )

@@ -110,6 +110,8 @@ def _statements(
             [record.value for record in records],
             [record.headers for record in records],
         )
+        log.schemas.provide(fmt, part.values)
+        log.schemas.provide(fmt, part.keys)
         for change in fmt.decode(part).to_pylist():
             text, of_snapshot = change["statement"], change["op"] == "snapshot"
             if not text or of_snapshot:

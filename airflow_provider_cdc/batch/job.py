@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,38 +47,31 @@ class JobMaker:
 
     def make(self) -> tuple[JobDocument, dict[str, dict[str, str]]]:
         """Return the job document, and the secrets that go with it another way."""
-        from airflow_provider_cdc.connections.kafka_config import SECRETS
         from airflow_provider_cdc.core.formats.registry import portable_options
 
-        pipeline, batch = self.pipeline, self.batch
+        pipeline, batch, settings = self.pipeline, self.batch, self._settings()
         lake = self.ledger.lake(pipeline.name)
-        store, of_store = _apart({**storage_options(pipeline.lake.storage_connection), **pipeline.lake.storage_options})
-        of_tables, secret_of_tables = _apart(sink_options(pipeline.sink))
-        secrets = {
-            "kafka": {key: value for key, value in self.kafka.items() if key in SECRETS},
-            "storage": of_store,
-            "sink": secret_of_tables,
-        }
         job = JobDocument(
             pipeline=pipeline.name,
             seq=batch.seq,
             created_at=batch.planned_at.isoformat(),
             sink_root=pipeline.sink.root,
             sink_type=pipeline.sink.type,
-            sink_options=of_tables,
+            sink_options=settings["sink"][0],
             lake_root=pipeline.lake.root,
             format=pipeline.source.format,
             format_options=portable_options(pipeline.source.format, pipeline.source.options),
             schema_topic=pipeline.source.schema_topic,
             reader=pipeline.source.reader,
-            kafka={key: value for key, value in self.kafka.items() if key not in SECRETS},
+            kafka=settings["kafka"][0],
+            registry=settings["registry"][0],
             chunks=Range(batch.start, batch.end).offset_ranges(),
             policy=pipeline.policy,
             tables=pipeline.tables,
             earlier=self.ledger.applied(pipeline.name, before=batch.seq),
             schema_changes=[_without_id(change) for change in self.ledger.schema_changes(pipeline.name)],
             states=list(self.states.values()),
-            storage=store,
+            storage=settings["storage"][0],
             parallelism=self._parallelism(),
             session=self._needs_session(),
             spark_reaches_sink=self._spark_reaches_sink(),
@@ -94,7 +87,22 @@ class JobMaker:
             new_generation=self.new_generation,
             order=self.order,
         )
-        return job, secrets
+        return job, {kind: secrets for kind, (_, secrets) in settings.items()}
+
+    def _settings(self) -> dict[str, tuple[dict[str, str], dict[str, str]]]:
+        """Return by what they are of the settings that are not secret, and those that may be."""
+        from airflow_provider_cdc.connections.kafka_config import SECRETS
+        from airflow_provider_cdc.connections.schema_registry import registry_settings
+        from airflow_provider_cdc.core.schema_registry.client import SECRETS as REGISTRY_SECRETS
+
+        pipeline = self.pipeline
+        store = {**storage_options(pipeline.lake.storage_connection), **pipeline.lake.storage_options}
+        return {
+            "kafka": _apart(self.kafka, SECRETS),
+            "registry": _apart(registry_settings(pipeline.source.schema_registry), REGISTRY_SECRETS),
+            "storage": _apart(store),
+            "sink": _apart(sink_options(pipeline.sink)),
+        }
 
     def _needs_session(self) -> bool:
         """Return whether the Spark reader or writer may be used; plain tasks start several seconds sooner."""
@@ -129,9 +137,14 @@ class JobMaker:
         return local_cores(spark_target(self.pipeline.spark.connection).master)
 
 
-def _apart(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return options that are no secrets, and those that may be: so are all properties of a catalog."""
-    secrets = {key: value for key, value in options.items() if key in _STORAGE_SECRETS or key.startswith("iceberg.")}
+def _apart(
+    options: Mapping[str, str], names: Collection[str] = _STORAGE_SECRETS
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return options that are no secrets, and those that may be: so are all properties of a catalog.
+
+    :param names: of the secrets.
+    """
+    secrets = {key: value for key, value in options.items() if key in names or key.startswith("iceberg.")}
     return {key: value for key, value in options.items() if key not in secrets}, secrets
 
 

@@ -40,11 +40,15 @@ INTERLEAVED_RECORDS = 200
 """Least number where several senders share a partition: the last records may be of another sender than the group."""
 
 
-def marks_of(pipeline: CdcPipeline) -> MarkOf:
-    """Return the function of the pipeline's format that reads a record's source time."""
-    fmt = _format(pipeline)
+def marks_of(pipeline: CdcPipeline, log: SourceLog) -> MarkOf:
+    """Return the function of the pipeline's format that reads a record's source time.
+
+    :param log: has the schemas that records name; where they cannot be had, the function raises what it does.
+    """
+    fmt, schemas = _format(pipeline), log.schemas
 
     def mark(record: KafkaRecord) -> Mark | None:
+        schemas.provide(fmt, [record.value])
         try:
             progress = fmt.progress_of(record.topic, record.key, record.value)
         except Exception:  # landing reports the record's problem; here it only has no time
@@ -74,7 +78,7 @@ def observe(
     log.collect()
     existing = log.topics()
     data = _demanded(pipeline, list(existing))
-    mark_of = mark_of or marks_of(pipeline)
+    mark_of = mark_of or marks_of(pipeline, log)
     # The heartbeats first: records that they cover are below ends that are read after them.
     beats = [str(source.heartbeat_topic)] if source.heartbeat_topic in existing else []
     heartbeats = _facts(log, beats, mark_of, count)
@@ -236,13 +240,15 @@ def _range(
     accept_loss: bool,
 ) -> Range:
     source = pipeline.source
-    log.collect(None if until is None else _beyond(pipeline, until, mark_of))
+    log.collect(None if until is None else _beyond(pipeline, log, until, mark_of))
     existing = log.topics()
     data = _demanded(pipeline, list(existing))
     if source.heartbeat_topic in existing:
         data.append(str(source.heartbeat_topic))
     marks = log.ends(data)
-    until_offsets = None if until is None else _until_offsets(log, data, marks, until, mark_of or marks_of(pipeline))
+    until_offsets = (
+        None if until is None else _until_offsets(log, data, marks, until, mark_of or marks_of(pipeline, log))
+    )
     # After the ends of the data: the schema topic then holds every change that precedes the rows of this range.
     changes = log.ends([source.schema_topic]) if source.schema_topic in existing else Watermarks({}, {})
     # After all ends: ends of a topic that was created again in between then come with its new id.
@@ -348,13 +354,15 @@ def _until_offsets(log: SourceLog, topics: list[str], marks: Watermarks, until: 
     return ends
 
 
-def _beyond(pipeline: CdcPipeline, until: datetime, mark_of: MarkOf | None) -> Callable[[KafkaRecord], bool]:
+def _beyond(
+    pipeline: CdcPipeline, log: SourceLog, until: datetime, mark_of: MarkOf | None
+) -> Callable[[KafkaRecord], bool]:
     """Return whether a record is certainly later than a time; the format is opened with the first question."""
     needed, marks = _needed(until), [mark_of] if mark_of else []
 
     def is_beyond(record: KafkaRecord) -> bool:
         if not marks:
-            marks.append(marks_of(pipeline))
+            marks.append(marks_of(pipeline, log))
         return _is_beyond(marks[0](record), needed)
 
     return is_beyond

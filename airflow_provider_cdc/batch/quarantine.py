@@ -220,13 +220,15 @@ def _demand_readable(pipeline: CdcPipeline, lines: Sequence[Mapping[str, Any]]) 
     from functools import partial
 
     from airflow_provider_cdc.batch.recorded_changes import changes
+    from airflow_provider_cdc.batch.source_log import open_log
     from airflow_provider_cdc.core.formats.common.record_groups import unbroken_stretches
     from airflow_provider_cdc.core.formats.contract import Grouped
     from airflow_provider_cdc.core.formats.registry import open_format
 
     reopen = partial(open_format, pipeline.source.format, pipeline.source.options)
     parts = unbroken_stretches(lines) if isinstance(reopen(), Grouped) else [lines]
-    every = (changes(reopen, [json.dumps(line).encode() for line in part]) for part in parts)
+    schemas = open_log(pipeline).schemas
+    every = (changes(reopen, [json.dumps(line).encode() for line in part], schemas) for part in parts)
     for change in chain.from_iterable(every):
         if change["kind"] == "error":
             raise DataError(

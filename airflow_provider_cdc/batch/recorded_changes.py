@@ -14,17 +14,21 @@ from airflow_provider_cdc.batch.record_files import record_of, take
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from airflow_provider_cdc.core.formats.common.schema_supply import SchemaSupply
     from airflow_provider_cdc.core.formats.contract import Format, Records
 
 _BUFFER = 5_000  # lines decoded at a time; the changes do not depend on it
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def changes(reopen: Callable[[], Format], recorded: Iterable[bytes | None]) -> Iterator[dict[str, Any]]:
+def changes(
+    reopen: Callable[[], Format], recorded: Iterable[bytes | None], schemas: SchemaSupply
+) -> Iterator[dict[str, Any]]:
     """Yield the changes of a file's records in the file's order.
 
     :param reopen: opens the format.
     :param recorded: the lines; None stands for a rest that cannot be read.
+    :param schemas: teaches the format what its records name.
     """
     from airflow_provider_cdc.core.apply.row_before import row_before
     from airflow_provider_cdc.core.formats.common.record_faults import decode_all
@@ -33,7 +37,8 @@ def changes(reopen: Callable[[], Format], recorded: Iterable[bytes | None]) -> I
     fmt = reopen()
 
     def decoded(part: Records) -> Iterator[dict[str, Any]]:
-        for change in _plain(decode_all(fmt, part, reopen)):
+        (known,) = schemas.ahead_of([part], fmt)
+        for change in _plain(decode_all(fmt, known, lambda: schemas.taught(reopen()))):
             change["before"] = row_before(fmt, change["op"], change["before"], change["after"])
             yield change
 

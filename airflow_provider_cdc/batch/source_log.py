@@ -14,6 +14,7 @@ from airflow_provider_cdc.sources.kafka_reading import KafkaRecord, TopicPartiti
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.connections.canal_address import CanalAddress
+    from airflow_provider_cdc.core.formats.common.schema_supply import SchemaSupply
     from airflow_provider_cdc.core.model.offsets import Offsets
     from airflow_provider_cdc.ledger import Lease
     from airflow_provider_cdc.sources.canal_log import CanalLog, Right
@@ -51,6 +52,10 @@ class SourceLog(Protocol):
     def client_config(self) -> dict[str, str]:
         """Return what tasks need to read the log, secrets included."""
 
+    @property
+    def schemas(self) -> SchemaSupply:
+        """Teach a format what the records of the log name."""
+
     def namespace(self) -> str:
         """Return the servers as OpenLineage names them: ``kafka://host:port``."""
 
@@ -85,9 +90,11 @@ def open_log(pipeline: CdcPipeline, *, right: Right | None = None, first_contact
 
         stored = storage_options(pipeline.lake.storage_connection)
         return _canal_log(pipeline, lambda: canal_address(pipeline.source.connection), stored, right)
+    from airflow_provider_cdc.connections.schema_registry import registry_settings
     from airflow_provider_cdc.sources.kafka_log import KafkaLog
 
-    return KafkaLog(pipeline.source.connection, first_contact=first_contact)
+    registry = partial(registry_settings, pipeline.source.schema_registry)
+    return KafkaLog(pipeline.source.connection, first_contact=first_contact, registry=registry)
 
 
 async def resolve_source(pipeline: CdcPipeline, owner: str, first_contact: float) -> ResolvedSource:
@@ -109,15 +116,17 @@ async def resolve_source(pipeline: CdcPipeline, owner: str, first_contact: float
         where = f"{address.host}:{address.port}"
         opening = partial(_canal_log, pipeline, lambda: address, stored, right)
         return ResolvedSource((conn_id, pipeline.name), where, key, opening)
+    from airflow_provider_cdc.connections.schema_registry import async_registry_settings
     from airflow_provider_cdc.sources.kafka_log import ResolvedKafkaLog, async_client_config
 
     config = await async_client_config(conn_id)
+    registry = await async_registry_settings(pipeline.source.schema_registry)
     servers = ",".join(sorted(config["bootstrap.servers"].split(",")))
     return ResolvedSource(
         conn_id,
         servers,
-        (conn_id, tuple(sorted(config.items()))),
-        lambda: ResolvedKafkaLog(conn_id, config, first_contact=first_contact),
+        (conn_id, tuple(sorted(config.items())), tuple(sorted(registry.items()))),
+        lambda: ResolvedKafkaLog(conn_id, config, first_contact=first_contact, registry=lambda: registry),
     )
 
 

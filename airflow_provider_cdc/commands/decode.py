@@ -9,6 +9,7 @@ from functools import partial
 
 from airflow_provider_cdc.batch.record_files import lines, opened
 from airflow_provider_cdc.batch.recorded_changes import changes
+from airflow_provider_cdc.batch.stated_schemas import stated_schemas
 from airflow_provider_cdc.commands.output import CONFIGURATION, DONE, complain, guarded, json_line
 
 
@@ -20,11 +21,12 @@ def decode(args: Namespace) -> int:
 
         reopen = partial(open_format, args.format, dict(args.option))
         reopen()  # reject an unknown format or option before any file is read
+        schemas = stated_schemas(args.schemas)
         code = DONE
         for file in args.files:
             try:
                 with opened(file) as stream:
-                    for change in changes(reopen, lines(stream)):
+                    for change in changes(reopen, lines(stream), schemas):
                         print(json_line(change))
             except BrokenPipeError:
                 raise

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from airflow_provider_cdc.batch.record_files import lines, opened, record_of, take
+from airflow_provider_cdc.batch.stated_schemas import stated_schemas
 from airflow_provider_cdc.commands.output import (
     CONFIGURATION,
     DATA,
@@ -33,6 +34,7 @@ def detect(args: Namespace) -> int:
     def work() -> int:
         from airflow_provider_cdc.core.formats import detection
 
+        schemas = stated_schemas(args.schemas) if args.schemas else None
         try:
             with opened(args.file) as stream:
                 partitions, broken = first_records(lines(stream))
@@ -43,7 +45,7 @@ def detect(args: Namespace) -> int:
             return CONFIGURATION
         if broken:
             complain(f"{broken} lines of {args.file} are not records")
-        detected = detection.detect(partitions)
+        detected = detection.detect(partitions, schemas)
         if args.json:
             print_json(_document(detected))
         else:

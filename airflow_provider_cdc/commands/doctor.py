@@ -84,6 +84,8 @@ def findings(pipeline: CdcPipeline | None, *, probe: bool = False) -> Iterator[F
     else:
         yield _check("broker", lambda: _broker(pipeline))
         yield _compaction(pipeline)
+        if pipeline.source.schema_registry is not None:
+            yield _check("schema registry", lambda: _registry(pipeline))
     yield _check("ledger", lambda: _ledger(pipeline))
     yield _check("sink", lambda: _sink(pipeline))
     if probe:
@@ -163,9 +165,13 @@ def _java(needed: bool) -> Finding:
 
 
 def _format(pipeline: CdcPipeline) -> str:
+    from airflow_provider_cdc.core.errors import ConfigurationError
+    from airflow_provider_cdc.core.formats.contract import Registered
     from airflow_provider_cdc.core.formats.registry import open_format
 
     fmt = open_format(pipeline.source.format, pipeline.source.options)
+    if isinstance(fmt, Registered) and pipeline.source.schema_registry is None:
+        raise ConfigurationError([f"source.schema_registry: is missing: {fmt.name} reads schemas of a registry"])
     return f"{fmt.name}, order {fmt.order}"
 
 
@@ -203,6 +209,16 @@ def _compaction(pipeline: CdcPipeline) -> Finding:
     if len(policies) < len(topics):
         return Finding("compaction", None, "the login may not see the topics' settings (DescribeConfigs)")
     return Finding("compaction", True, f"{len(policies)} topics keep all records")
+
+
+def _registry(pipeline: CdcPipeline) -> str:
+    """Ask for one schema: whether it is there does not matter."""
+    from airflow_provider_cdc.connections.schema_registry import registry_settings
+    from airflow_provider_cdc.core.schema_registry.client import ask
+
+    settings = registry_settings(pipeline.source.schema_registry)
+    ask(settings, [1])
+    return f"{settings['url']} answers"
 
 
 def _canal(pipeline: CdcPipeline, destination: str) -> str:

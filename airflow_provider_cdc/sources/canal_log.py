@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
+from typing import TYPE_CHECKING
 
 from airflow_provider_cdc.connections.canal_address import CanalAddress
 from airflow_provider_cdc.core.config import CanalSource
@@ -18,6 +19,9 @@ from airflow_provider_cdc.core.model.offsets import Offsets
 from airflow_provider_cdc.sources.canal_drain import Limits, drain
 from airflow_provider_cdc.sources.canal_session import CanalSession
 from airflow_provider_cdc.sources.kafka_reading import KafkaRecord, TopicPartition, Watermarks
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.core.formats.common.schema_supply import SchemaSupply
 
 PARTITION = 0
 """The only partition of a destination."""
@@ -51,6 +55,13 @@ class CanalLog:
     ) -> None:
         self._source, self._address, self._segments, self._right = source, address, segments, right
         self._timeout = timeout
+
+    @property
+    def schemas(self) -> SchemaSupply:
+        """Teach a format nothing: packets of Canal name no schemas."""
+        from airflow_provider_cdc.core.formats.common.schema_supply import SchemaSupply
+
+        return SchemaSupply(lambda ids: {})
 
     def client_config(self) -> dict[str, str]:
         """Return what tasks need to read the log in addition to the lake: nothing."""

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from difflib import get_close_matches
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.connections.kafka_config import SECRETS, client_config
@@ -28,6 +29,8 @@ from airflow_provider_cdc.sources.kafka_reading import KafkaRecord, TopicPartiti
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
+    from airflow_provider_cdc.core.formats.common.schema_supply import SchemaSupply
+
 CONNECTION_TYPES = ("kafka", "cdc_kafka")
 _SHOWN_NAMES = 10
 # By name, not by its two underscores: Debezium's heartbeat topics begin with them too.
@@ -40,15 +43,30 @@ class KafkaLog:
     :param kafka_conn_id: Airflow connection of type ``kafka``; its extra holds librdkafka keys.
     :param timeout: seconds one request to the cluster may take.
     :param first_contact: seconds that the requests before the cluster's first answer may take; the same if None.
+    :param registry: returns the settings of the client of the schema registry that the records name schemas of.
     """
 
     def __init__(
-        self, kafka_conn_id: str = "kafka_default", *, timeout: float = 15.0, first_contact: float | None = None
+        self,
+        kafka_conn_id: str = "kafka_default",
+        *,
+        timeout: float = 15.0,
+        first_contact: float | None = None,
+        registry: Callable[[], dict[str, str]] = dict,
     ) -> None:
         self.kafka_conn_id = kafka_conn_id
         self.timeout = timeout
         self.first_contact = timeout if first_contact is None else first_contact
+        self._registry = registry
         self.close()
+
+    @cached_property
+    def schemas(self) -> SchemaSupply:
+        """Teach a format the schemas of the registry."""
+        from airflow_provider_cdc.core.formats.common.schema_supply import SchemaSupply
+        from airflow_provider_cdc.core.schema_registry.client import ask
+
+        return SchemaSupply(lambda ids: ask(self._registry(), ids))
 
     def client_config(self) -> dict[str, str]:
         """Return librdkafka's configuration of the connection; mask its secrets in logs.
@@ -248,10 +266,16 @@ class ResolvedKafkaLog(KafkaLog):
     """
 
     def __init__(
-        self, kafka_conn_id: str, config: dict[str, str], *, timeout: float = 15.0, first_contact: float | None = None
+        self,
+        kafka_conn_id: str,
+        config: dict[str, str],
+        *,
+        timeout: float = 15.0,
+        first_contact: float | None = None,
+        registry: Callable[[], dict[str, str]] = dict,
     ) -> None:
         self._config = config
-        super().__init__(kafka_conn_id, timeout=timeout, first_contact=first_contact)
+        super().__init__(kafka_conn_id, timeout=timeout, first_contact=first_contact, registry=registry)
 
     def client_config(self) -> dict[str, str]:
         """Return librdkafka's configuration."""

@@ -226,7 +226,7 @@ def observe_lag(pipeline: CdcPipeline, log: SourceLog, applied: Applied) -> Lag:
 
     :raises CdcError: the log cannot be read.
     """
-    mark_of = marks_of(pipeline)
+    mark_of = marks_of(pipeline, log)
     facts, beats = observe(pipeline, log, mark_of)
     firsts = {}
     for tp, records in log.read(unread_windows(facts, applied.offsets), FIRST_RECORDS).items():

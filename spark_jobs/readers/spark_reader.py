@@ -138,7 +138,8 @@ def _offsets(chunks: Sequence[OffsetRange]) -> tuple[dict[str, dict[str, int]], 
 def _landing(job: JobDocument, secrets: dict[str, dict[str, str]], land: Land) -> Any:
     def land_part(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         fmt = open_format(job.format, job.format_options)
-        report = land(job, _records(batches), {"storage": secrets.get("storage", {})}, fmt)
+        needed = {kind: secrets.get(kind, {}) for kind in ("storage", "registry")}
+        report = land(job, _records(batches), needed, fmt)
         yield pa.RecordBatch.from_pydict({"report": [json.dumps(report.document())]})
 
     return land_part

@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import gc
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -33,6 +33,7 @@ from spark_jobs.lake.change_log import LogWriter
 from spark_jobs.lake.coded_rows import is_word
 from spark_jobs.lake.layout import log_folder
 from spark_jobs.lake.manifest import LandReport, Unreadable, merged
+from spark_jobs.lake.schemas import schema_supply
 from spark_jobs.lake.scratch import lake_of, storage_options
 from spark_jobs.lake.stretches import Stretches
 from spark_jobs.lake.tables_of_topics import joined_topics, tables_of
@@ -178,7 +179,7 @@ def land(
     :param begins: for a format with positions; those of the job if None.
     :param tombstones: for a format that has them.
     """
-    decode = partial(decode_all, fmt, reopen=partial(open_format, job.format, job.format_options))
+    source, decode = _decoding(job, secrets, source, fmt)
     if isinstance(fmt, Grouped):
         source = whole_groups(source, fmt, {(chunk.topic, chunk.partition): chunk.start for chunk in job.chunks})
     if positions is None and fmt.order == "clock":
@@ -221,6 +222,18 @@ def land(
     report.stretches, report.statements = stretches.documents(), stretches.statements
     report.last_records = {} if tombstones is None else tombstones.last
     return report
+
+
+def _decoding(
+    job: JobDocument, secrets: dict[str, dict[str, str]], source: Iterable[Records], fmt: Format
+) -> tuple[Iterable[Records], Callable[[Records], pa.RecordBatch]]:
+    """Return records whose schemas the format knows when they come, and what decodes them."""
+    schemas = schema_supply(job, secrets)
+
+    def reopened() -> Format:
+        return schemas.taught(open_format(job.format, job.format_options))
+
+    return schemas.ahead_of(source, fmt), partial(decode_all, fmt, reopen=reopened)
 
 
 def _partitions(job: JobDocument) -> str:

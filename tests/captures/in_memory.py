@@ -77,11 +77,11 @@ def wrong_tables(
             continue
         location = DeltaLocation(table_location(str(script.root), table.database, table.table), {})
         texts = differing(table, location.rows(), set(), null_as_default=null_as_default)
-        wrong += [f"{full}: {text}" for text in texts if not _written_otherwise(text)]
+        wrong += [f"{full}: {text}" for text in texts if not written_otherwise(text)]
     return wrong
 
 
-def _written_otherwise(problem: str) -> bool:
+def written_otherwise(problem: str) -> bool:
     """Say whether a cell differs as snapshots write it: JSON's spaces, FLOAT (docs/wire/debezium-dtle.md B3, B9)."""
     result, differs, expected = problem.partition('"}: ')[2].partition(" instead of ")
     if not differs:

@@ -43,6 +43,7 @@ class Lake:
     quarantined: int = 0
     reader: str = "kafka"
     kind: str = "delta"
+    registry: dict[str, str] = field(default_factory=dict)
 
     def sync_to(self, ends: Mapping[Partition, int]) -> Result:
         """Carry out one batch up to these offsets, inline, over the real task reader and task writer."""
@@ -75,6 +76,7 @@ class Lake:
             reader=self.reader,
             sink_type=type_of(self.kind),
             sink_options=options_of(self.kind, self.root) or None,
+            registry=self.registry,
         )
         # through JSON, as it travels to Spark
         job = JobDocument.from_document(json.loads(json.dumps(job.document())))

@@ -38,6 +38,14 @@ def load(name: str) -> list[list[Golden]]:
     return [[item for _, item in same] for _, same in groupby(numbered, key=lambda pair: pair[0])]
 
 
+@cache
+def schemas(name: str) -> dict[int, dict[str, Any]]:
+    """Return the schemas of a registry that a format's golden records name, by id; empty where there are none."""
+    file = FOLDER / f"{name}.schemas.json"
+    entries = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
+    return {entry.pop("id"): entry for entry in entries}
+
+
 def _golden(line: str) -> Golden:
     data = json.loads(line)
     # images with their numbers as they are spelled

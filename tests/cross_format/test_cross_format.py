@@ -16,7 +16,7 @@ from tests.captures.replaying import Lake, full_ends, random_cuts
 from tests.cross_format.events import Event, Message, Row
 from tests.cross_format.history import CREATES, DATABASE, History, history
 from tests.cross_format.truth import problems
-from tests.cross_format.writers import between_groups, writer_of
+from tests.cross_format.writers import between_groups, registry_of, writer_of
 from tests.services.broker import Broker
 from tests.services.capture import Record, replay
 
@@ -81,8 +81,9 @@ def run(name: str, history: History, seed: int, broker: Broker, root: Path, crea
     tables = {f"{DATABASE}.{table}": {"create": text} for table, text in CREATES.items()} if writer.creates else {}
     schema_topic = None if wire.ddl_among_rows or writer.creates else f"{topic}.schema"
     lake = Lake(root, broker.bootstrap, schema_topic, name, dict(writer.options), tables, quarantine_limit=0)
-    for ends in random_cuts(full_ends(records), 4, seed):
-        lake.sync_to(between_groups(ends, records, wire))
+    with registry_of(writer) as lake.registry:
+        for ends in random_cuts(full_ends(records), 4, seed):
+            lake.sync_to(between_groups(ends, records, wire))
     assert lake.quarantined == 0
     wrong = []
     for table, schema in history.schemas.items():

@@ -52,6 +52,7 @@ class Script:
     lake_root: str = field(default="", kw_only=True)
     sink_options: dict[str, str] | None = field(default=None, kw_only=True)
     sink_type: str = field(default="delta", kw_only=True)
+    registry: dict[str, str] = field(default_factory=dict, kw_only=True)
     format: str = "debezium-json"
     schema_topic: str | None = "src"
     options: dict[str, str] = field(default_factory=dict)
@@ -130,6 +131,7 @@ class Script:
             sink_type=self.sink_type,
             sink_options=self.sink_options,
             lake_root=self.lake_root,
+            registry=self.registry,
         )
 
     def adopt(self) -> None:

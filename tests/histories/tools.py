@@ -181,4 +181,6 @@ TOOLS = {
         Tool("oms-shareplex", OMS, lacks=(*ROWS_ONLY, "truncate")),
     )
 }
-assert set(TOOLS) == set(format_names()), "a format without a tool in the histories"
+# records as those of debezium-json in another encoding, which cannot spell many of the names here
+IN_ANOTHER_ENCODING = {"debezium-avro"}
+assert set(TOOLS) | IN_ANOTHER_ENCODING == set(format_names()), "a format without a tool in the histories"

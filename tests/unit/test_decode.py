@@ -126,3 +126,17 @@ def test_what_is_no_file_or_no_format(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "debezium-json" in capsys.readouterr().err
     assert main(["decode", "--format", "debezium-json", "--option", "speed=2", str(tmp_path)]) == 2
     assert "time.precision.mode" in capsys.readouterr().err
+
+
+def test_records_of_a_registry_are_decoded_with_its_schemas(capsys: pytest.CaptureFixture[str]) -> None:
+    capture = Path(__file__).parents[1] / "captures" / "data" / "public-shop-routed-avro-my8"
+    file = str(capture / "records.jsonl.xz")
+    command = ["decode", "--format", "debezium-avro"]
+    assert main([*command, "--schemas", str(capture / "schemas.json"), file]) == 0
+    kinds = [json.loads(text)["kind"] for text in capsys.readouterr().out.splitlines()]
+    assert {kind: kinds.count(kind) for kind in set(kinds)} == {
+        "row": 56, "schema": 49, "transaction": 1021, "progress": 18, "ignored": 2,
+    }  # fmt: skip
+    assert main([*command, file]) == 0
+    codes = {json.loads(text)["error_code"] for text in capsys.readouterr().out.splitlines()}
+    assert codes == {"record.schema_unknown", None}

@@ -123,3 +123,29 @@ def test_formats_are_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> N
     canal = next(text for text in lines if text.startswith("canal-json"))
     assert "by clock" in canal and "among rows" in canal
     assert any(text.split()[:2] == ["dtle-json", "text_as_base64"] for text in lines)
+
+
+def test_records_of_a_registry_are_decided_with_its_schemas(capsys: pytest.CaptureFixture[str]) -> None:
+    capture = CAPTURES / "public-shop-avro-my8"
+    file = str(capture / "records.jsonl.xz")
+    assert main(["detect", file]) == 3
+    out = capsys.readouterr().out
+    assert "they look like a frame of a schema registry" in out
+    assert "format: debezium-avro" in out and "source.schema_registry" in out
+    assert "airflow-cdc detect --schemas FILE" in out
+    assert main(["detect", "--schemas", str(capture / "schemas.json"), file]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("debezium-avro (")
+    assert "source.connector is mysql" in out
+
+
+@pytest.mark.parametrize("text", [None, "{", "[1]", '[{"id": "x", "schema": ""}]'])
+def test_a_file_of_schemas_that_cannot_be_read_is_named(
+    text: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schemas, file = tmp_path / "schemas.json", tmp_path / "records.jsonl"
+    file.write_text(line(0, row(1)))
+    if text is not None:
+        schemas.write_text(text)
+    assert main(["detect", "--schemas", str(schemas), str(file)]) == 2
+    assert "schemas.json" in capsys.readouterr().err

@@ -24,6 +24,7 @@ class KafkaSource:
     :param schema_topic: topic with the schema changes, if they do not travel with the rows.
     :param heartbeat_topic: topic whose records prove progress while tables are idle.
     :param signal_topic: topic from which the connector takes signals (Debezium's ``signal.kafka.topic``).
+    :param schema_registry: Airflow connection of the schema registry whose schemas the records name.
     :param options: options of the format; no secrets.
     """
 
@@ -33,6 +34,7 @@ class KafkaSource:
     schema_topic: str | None = None
     heartbeat_topic: str | None = None
     signal_topic: str | None = None
+    schema_registry: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
     reader: ClassVar[str] = "kafka"
@@ -42,6 +44,8 @@ class KafkaSource:
         self._check_topics(checks)
         checks.text("format", self.format)
         checks.connection("connection", self.connection)
+        if self.schema_registry is not None:
+            checks.connection("schema_registry", self.schema_registry)
         for name in ("schema_topic", "heartbeat_topic", "signal_topic"):
             value = getattr(self, name)
             if checks.text(name, value, optional=True) and not _TOPIC.fullmatch(value):
@@ -86,12 +90,14 @@ class KafkaSource:
             "schema_topic": self.schema_topic,
             "heartbeat_topic": self.heartbeat_topic,
             "signal_topic": self.signal_topic,
+            "schema_registry": self.schema_registry,
             "options": dict(self.options),
         }
 
     def deciding(self) -> dict[str, Any]:
         """Return the settings that decide the content of the tables."""
-        return {key: value for key, value in self.document().items() if key not in ("connection", "signal_topic")}
+        reached = ("connection", "signal_topic", "schema_registry")
+        return {key: value for key, value in self.document().items() if key not in reached}
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,7 @@ class CanalSource:
     format: ClassVar[str] = "canal-protobuf"
     schema_topic: ClassVar[None] = None
     heartbeat_topic: ClassVar[None] = None
+    schema_registry: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         checks = Checks("source")

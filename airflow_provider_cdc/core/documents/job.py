@@ -56,6 +56,7 @@ class JobDocument(Document):
     :param last_records: ``topic/partition`` -> last record of the batches before (``LandReport``); the Spark side takes
         them from the lake.
     :param new_generation: ``topic/partition:offset`` of the record with which a generation may begin; empty for none.
+    :param registry: settings of the schema registry's client without secrets; empty for none.
     :param reader: where tasks read records: ``kafka``, or ``segments`` of the lake.
     :param order: what an operator asks for with the batch, or instead of one: then the job maintains the tables in
         ``states``, reads the quarantine of the batches ``earlier``, or adopts a lake.
@@ -97,6 +98,7 @@ class JobDocument(Document):
     marks: dict[str, str] = field(default_factory=dict)
     last_records: dict[str, list[Any]] = field(default_factory=dict)
     new_generation: str = ""
+    registry: dict[str, str] = field(default_factory=dict)
     reader: str = "kafka"
     order: Order | None = None
     scratch: str = ""

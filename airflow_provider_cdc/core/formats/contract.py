@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -229,3 +229,22 @@ class LosesTruncates(Protocol):
     """Extend a format whose tool may leave out each TRUNCATE: nothing but an INSERT of a key that is there shows it."""
 
     loses_truncates: bool
+
+
+@runtime_checkable
+class Registered(Protocol):
+    """Extend a format whose records name schemas that a registry has; what decodes them teaches it those before.
+
+    A format fetches nothing: see :class:`core.formats.common.schema_supply.SchemaSupply`.
+    """
+
+    def missing(self, frames: Iterable[bytes | None]) -> set[int]:
+        """Return the ids that keys and values name and that nothing was learned of."""
+        ...
+
+    def learn(self, schemas: Mapping[int, Mapping[str, Any] | None]) -> None:
+        """Take schemas by their ids.
+
+        :param schemas: as the registry answers (``schema``, ``schemaType``, ``references``), None where it has none.
+        """
+        ...

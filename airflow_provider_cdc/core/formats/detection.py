@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.core.formats.contract import Format, Records
+from airflow_provider_cdc.core.formats.common.schema_supply import SchemaSupply
+from airflow_provider_cdc.core.formats.contract import Format, Records, Registered
 from airflow_provider_cdc.core.formats.evidence import Evidence, Find
 from airflow_provider_cdc.core.formats.near_misses import near_miss
 from airflow_provider_cdc.core.formats.registry import format_names, open_format
 
 _LIKELY = 0.9  # share of its records that a format must read; a few may be damaged
+_REGISTERED = "cannot be tried alone: its records name schemas of a registry (airflow-cdc detect --schemas FILE)"
 _MEANING = frozenset({"row", "schema", "progress", "transaction"})
 
 
@@ -74,13 +76,14 @@ class _Tally:
         return Candidate(name, share, "; ".join(sentences), contradicted, bool(self.for_it))
 
 
-def detect(partitions: Sequence[Records]) -> Detection:
+def detect(partitions: Sequence[Records], schemas: SchemaSupply | None = None) -> Detection:
     """Return the format of records, if they show it.
 
     A format that cannot read nine in ten records, or that more records contradict than speak for, is out. Of several
     that are left the one that records speak for is the answer.
 
     :param partitions: the first records of each partition, in offset order.
+    :param schemas: teaches a format what its records name; without it such a format cannot be tried.
     """
     count = sum(value is not None for records in partitions for value in records.values)
     candidates: list[Candidate] = []
@@ -90,8 +93,13 @@ def detect(partitions: Sequence[Records]) -> Detection:
         if isinstance(fmt, str):
             untried.append(Candidate(name, None, fmt))
             continue
+        if isinstance(fmt, Registered) and schemas is None:
+            if any(fmt.missing(records.values) for records in partitions):
+                untried.append(Candidate(name, None, _REGISTERED))
+            continue
         options = _shown_options(fmt, partitions)
-        tally = _tally(open_format(name, dict(options)) if options else fmt, partitions)
+        fmt = open_format(name, dict(options)) if options else fmt
+        tally = _tally(fmt, partitions if schemas is None else list(schemas.ahead_of(partitions, fmt)))
         if tally.read:
             candidates.append(replace(tally.candidate(name), options=options))
     candidates.sort(key=lambda candidate: (candidate.contradicted, -(candidate.share or 0), not candidate.fitting))

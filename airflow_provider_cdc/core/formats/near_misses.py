@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 _REGISTRY_ID = 5  # bytes: a zero and the number of a schema (Confluent; Apicurio has eight after it)
+_JSON = frozenset(b"{[")
 _GLUE = b"\x03"  # first byte of the AWS Glue schema registry's header
 _LONGEST = 1 << 20  # bytes of a record that is looked into
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -19,8 +20,17 @@ _CHANGES = {"insert", "update", "delete", "bootstrap-insert", "bootstrap-start",
 _SIMPLE = {"WATERMARK", "BOOTSTRAP", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "QUERY", "TRUNCATE", "RENAME"}
 
 _REGISTRY = (
-    "the value is of a schema registry (Confluent, Apicurio, AWS Glue): Avro, Protobuf or JSON behind a number, which "
-    "no format reads: let the tool write JSON (value.converter=org.apache.kafka.connect.json.JsonConverter)"
+    "a frame of a schema registry (Confluent, Apicurio): a zero and the number of a schema. If it is Debezium's Avro, "
+    "state format: debezium-avro and name the registry's connection in source.schema_registry; else let the tool write "
+    "JSON (value.converter=org.apache.kafka.connect.json.JsonConverter)"
+)
+_REGISTERED_JSON = (
+    "JSON behind the number of a registered schema (JSON Schema), which no format reads: set "
+    "value.converter=org.apache.kafka.connect.json.JsonConverter, or an Avro converter and format: debezium-avro"
+)
+_GLUE_FRAME = (
+    "a frame of the AWS Glue schema registry, which no format reads: let the tool write JSON "
+    "(value.converter=org.apache.kafka.connect.json.JsonConverter)"
 )
 _OPEN = "TiCDC's open protocol, which no format reads: let the changefeed write canal-json, and read that"
 _SIMPLE_TICDC = "TiCDC's simple protocol, which no format reads: let the changefeed write canal-json, and read that"
@@ -81,7 +91,7 @@ def near_miss(key: bytes | None, value: bytes | None) -> str | None:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     payload = message.get("payload")
-    enveloped = isinstance(payload, dict) and message.keys() <= {"schema", "payload"}
+    enveloped = isinstance(payload, dict) and message.keys() <= {"schema", "schemaId", "payload"}
     inner: Mapping[str, Any] = payload if enveloped and isinstance(payload, dict) else message
     return _other_connector(inner) or next((sentence for fits, sentence in _OF_JSON if fits(inner)), None)
 
@@ -90,8 +100,10 @@ def _of_bytes(key: bytes, value: bytes) -> str | None:
     """Return what the first bytes show."""
     if key[:7] == bytes(7) and b'"ts":' in key:
         return _OPEN
-    if (value[:1] == b"\0" and len(value) > _REGISTRY_ID) or value[:2] in (_GLUE + b"\0", _GLUE + b"\5"):
-        return _REGISTRY
+    if value[:1] == b"\0" and len(value) > _REGISTRY_ID:
+        return _REGISTERED_JSON if value[_REGISTRY_ID] in _JSON and value[-1:] in (b"}", b"]") else _REGISTRY
+    if value[:2] in (_GLUE + b"\0", _GLUE + b"\5"):
+        return _GLUE_FRAME
     if value.startswith(b"Struct{"):
         return _STRUCT
     if value.startswith(b'"{'):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FORMATS = {
     "canal-json": "airflow_provider_cdc.core.formats.canal.canal_json",
     "canal-protobuf": "airflow_provider_cdc.core.formats.canal.canal_protobuf",
+    "debezium-avro": "airflow_provider_cdc.core.formats.connect.debezium_avro",
     "debezium-json": "airflow_provider_cdc.core.formats.connect.debezium_json",
     "drs-avro": "airflow_provider_cdc.core.formats.drs.drs_avro",
     "drs-json": "airflow_provider_cdc.core.formats.drs.drs_json",
@@ -39,6 +40,7 @@ _IN_TIME_ZONES = frozenset(
     {
         "canal-json",
         "canal-protobuf",
+        "debezium-avro",
         "debezium-json",
         "drs-json-c",
         "dtle-json",

@@ -41,11 +41,12 @@ _SETTINGS = """\
 _INCOMING = ".incoming-"
 
 _LINE = re.compile(
-    r"(?P<group>[^\s:]+):(?P<artifact>[^\s:]+):(?P<version>[^\s:]+)(:(?P<classifier>[^\s:]+))? "
-    r"sha256=(?P<sha256>[0-9a-f]{64})"
+    r"(?P<group>[^\s:]+):(?P<artifact>[^\s:]+):(?P<version>[^\s:]+)(:(?P<classifier>[^\s:@]+))?"
+    r"(@(?P<extension>zip))? sha256=(?P<sha256>[0-9a-f]{64})"
 )
 _ARRIVED = re.compile(
-    r"\[SUCCESSFUL ] (?P<group>[^#]+)#(?P<artifact>[^;]+);(?P<version>[^!]+)![^(\s]+(\((?P<classifier>[^)]+)\))?"
+    r"\[SUCCESSFUL ] (?P<group>[^#]+)#(?P<artifact>[^;]+);(?P<version>[^!]+)!"
+    r"[^(\s]+?\.(?P<extension>jar|zip)(\((?P<classifier>[^)]+)\))?"
 )
 
 
@@ -55,13 +56,14 @@ class JarError(RuntimeError):
 
 @dataclass(frozen=True)
 class Jar:
-    """One locked jar: its Maven coordinates and the checksum of its bytes."""
+    """One locked jar, or an archive of them: its Maven coordinates and the checksum of its bytes."""
 
     group: str
     artifact: str
     version: str
     sha256: str
     classifier: str | None = None
+    extension: str = "jar"
 
     @property
     def coordinates(self) -> str:
@@ -71,7 +73,7 @@ class Jar:
     def path(self, cache: Path) -> Path:
         """Return the file of this jar in a cache."""
         suffix = f"-{self.classifier}" if self.classifier else ""
-        return cache / self.group / f"{self.artifact}-{self.version}{suffix}.jar"
+        return cache / self.group / f"{self.artifact}-{self.version}{suffix}.{self.extension}"
 
 
 def jar_cache() -> Path:
@@ -80,7 +82,7 @@ def jar_cache() -> Path:
 
 
 def read_lock(lock: Path) -> list[Jar]:
-    """Read a lock file: one `group:artifact:version[:classifier] sha256=...` a line, `#` starts a comment."""
+    """Read a lock file: one `group:artifact:version[:classifier][@zip] sha256=...` a line, `#` starts a comment."""
     jars = []
     for number, line in enumerate(lock.read_text(encoding="utf-8").splitlines(), start=1):
         entry = line.partition("#")[0].strip()
@@ -89,7 +91,7 @@ def read_lock(lock: Path) -> list[Jar]:
         match = _LINE.fullmatch(entry)
         if match is None:
             raise JarError(f"{lock}:{number}: expected `group:artifact:version sha256=<64 hex digits>`, found: {entry}")
-        jars.append(Jar(**match.groupdict()))
+        jars.append(Jar(**{name: value for name, value in match.groupdict().items() if value is not None}))
     return jars
 
 
@@ -216,7 +218,7 @@ class _Ivy:
                 for line in process.stdout:
                     if match := _ARRIVED.search(line):
                         group, artifact, version, classifier = match.group("group", "artifact", "version", "classifier")
-                        arrived = Jar(group, artifact, version, "", classifier)
+                        arrived = Jar(group, artifact, version, "", classifier, match.group("extension"))
                         folder = ivy_cache / group / artifact / f"{classifier or 'jar'}s"
                         yield arrived.coordinates, folder / arrived.path(folder).name
                     elif line.strip(" .\n") and not line.startswith("."):
@@ -240,7 +242,7 @@ def _module(jars: Sequence[Jar]) -> str:
     for jar in jars:
         classifier = f" m:classifier={quoteattr(jar.classifier)}" if jar.classifier else ""
         kind = quoteattr(jar.classifier or "jar")  # names the folder of Ivy's cache
-        artifact = f'<artifact name={quoteattr(jar.artifact)} type={kind} ext="jar"{classifier}/>'
+        artifact = f'<artifact name={quoteattr(jar.artifact)} type={kind} ext="{jar.extension}"{classifier}/>'
         module = (jar.group, jar.artifact, jar.version)
         artifacts[module] = artifacts.get(module, "") + artifact
     dependencies = "".join(

@@ -32,6 +32,7 @@ def decode_each(
     table_of: Callable[[bytes], tuple[str | None, str | None]],
     widths: tuple[int, int, int] = WIDTHS,
     without_value: Callable[[ChangeBuilder, int], None] = ChangeBuilder.ignore,
+    nearly: Callable[[bytes | None, bytes], str | None] = near_miss,
 ) -> pa.RecordBatch:
     """Return the changes of records, in their order; one that cannot be decoded becomes an ``error`` change.
 
@@ -44,6 +45,7 @@ def decode_each(
     :param widths: digits of the numbers of positions.
     :param without_value: adds the change of a record without a value, from its index: mostly a tombstone, which needs
         nothing to be done.
+    :param nearly: says what the key and the value of a record are that cannot be read, None where it is nothing known.
     """
     out = ChangeBuilder(records, texts, widths)
     for index, value in enumerate(records.values):
@@ -55,7 +57,7 @@ def decode_each(
         except UnsupportedRecord as refusal:
             out.error(index, refusal.code, str(refusal), _named(table_of, value))
         except (ValueError, RecursionError) as error:  # what msgspec raises is a ValueError
-            said = near_miss(records.keys[index], value) or _reason(error)
+            said = nearly(records.keys[index], value) or _reason(error)
             out.error(index, "record.malformed", f"not {noun}: {said}", _named(table_of, value))
     return out.batch()
 

@@ -59,7 +59,8 @@ _flat_decoder = msgspec.json.Decoder(_Flat)
 _key_decoder = msgspec.json.Decoder(_Key)
 _column_decoder = msgspec.json.Decoder(_ColumnSchema)
 _encode: Any = msgspec.json.Encoder().encode
-_ENVELOPE = {"schema", "payload"}
+# what stands around a key: its schema, or the number of a registered one (docs/wire/avro-registry.md 6)
+_ENVELOPES = ({"schema", "payload"}, {"schemaId", "payload"})
 
 
 def row_columns(schema: bytes) -> tuple[str, ...] | None:
@@ -110,7 +111,7 @@ class KeyNames:
         self._read = None
         if not names:
             names = _by_members(key)
-            if names == self._names and set(names) != _ENVELOPE:  # the second time: worth a struct
+            if names == self._names and set(names) not in _ENVELOPES:  # the second time: worth a struct
                 self._read = exact_struct(names).decode
         if names != self._names or self._names is None:
             self._names = names
@@ -143,7 +144,7 @@ def _by_schema(key: bytes) -> tuple[bytes, tuple[str, ...]]:
 
 def _by_members(key: bytes) -> tuple[str, ...]:
     members = members_of(key)
-    if set(members) == _ENVELOPE:
+    if set(members) in _ENVELOPES:
         with suppress(msgspec.MsgspecError):  # else two columns of a key are called so
             return tuple(members_of(members["payload"]))
     return tuple(members)

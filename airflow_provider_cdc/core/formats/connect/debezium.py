@@ -74,10 +74,15 @@ class DebeziumFormat:
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        widths = self._connector.widths
-        noun = "a Debezium message"
         return decode_each(
-            records, self._columns.texts, self._record, noun, self._table_of, widths, self._without_value
+            records,
+            self._columns.texts,
+            self._record,
+            "a Debezium message",
+            self._table_of,
+            self._connector.widths,
+            without_value=self._without_value,
+            nearly=self._reader.near_miss,
         )
 
     def table_of_topic(self, topic: str, schema_topic: str | None) -> tuple[str, str] | None:
@@ -110,7 +115,8 @@ class DebeziumFormat:
         if source is not None and source.name != out.log_name:
             out.note_log(index, source.name)
         if op is not None and source is not None:
-            out.changes.append(self._row(index, message, op, source, out.records.keys[index], columns))
+            key = self._reader.key(out.records.keys[index])
+            out.changes.append(self._row(index, message, op, source, key, columns))
             order = None if message.transaction is None else message.transaction.data_collection_order
             if order is not None:
                 out.note(len(out.changes) - 1, "transaction_order", int(order))

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read Kafka Connect's JSON envelope: the payload alone, or ``{"schema": ..., "payload": ...}``."""
+"""Read Kafka Connect's JSON envelope: the payload alone, or ``{"schema": ..., "payload": ...}``.
+
+Apicurio's ``{"schemaId": ..., "payload": ...}`` is an envelope without a schema (docs/wire/avro-registry.md 6).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import msgspec
 from airflow_provider_cdc.core.formats.common.row_images import members_of
 from airflow_provider_cdc.core.formats.connect.columns import row_columns
 from airflow_provider_cdc.core.formats.contract import Headers
+from airflow_provider_cdc.core.formats.near_misses import near_miss
 
 NO_VALUE = b'{"schema":null,"payload":null}'
 """A null value as JSON converters before Kafka 2.3 wrote it (KAFKA-3832), the tombstone of a delete; dtle does."""
@@ -123,6 +127,14 @@ class EnvelopeReader(Generic[M]):
                 pass  # what was read before changes nothing of the result, nor of the error
         message = self._decode(value)
         return self._opened(value, message) if message.payload else (None, message)
+
+    def key(self, key: bytes | None) -> bytes | None:
+        """Return a record's key as it is."""
+        return key
+
+    def near_miss(self, key: bytes | None, value: bytes) -> str | None:
+        """Return what a record is that is not a message, in words for people; None where it is nothing known."""
+        return near_miss(key, value)
 
     def origin(self, value: bytes) -> Origin:
         """Return the members that name a message's table.

@@ -87,6 +87,14 @@ class FlatRows:
             demand_known(value)
         return columns, message
 
+    def key(self, key: bytes | None) -> bytes | None:
+        """Return a key in JSON, as the envelope's reader gives it."""
+        return self._envelope.key(key)
+
+    def near_miss(self, key: bytes | None, value: bytes) -> str | None:
+        """Return what a record is that is not a message, in words for people; None where it is nothing known."""
+        return self._envelope.near_miss(key, value)
+
     def origin(self, value: bytes) -> Origin:
         """Return the members that name a row's table, as far as the row has them.
 

@@ -92,6 +92,17 @@ class MessageReader(Protocol):
         """
         ...
 
+    def key(self, key: bytes | None) -> bytes | None:
+        """Return a key in JSON: where a schema names its columns, what stands behind the schema may be left out.
+
+        :raises ValueError: it is of a schema that is not known.
+        """
+        ...
+
+    def near_miss(self, key: bytes | None, value: bytes) -> str | None:
+        """Return what a record is that is not a message, in words for people; None where it is nothing known."""
+        ...
+
     def origin(self, value: bytes) -> Origin:
         """Return the members that name a message's table, whatever else in it cannot be read.
 

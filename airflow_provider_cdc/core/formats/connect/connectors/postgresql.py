@@ -69,7 +69,7 @@ class PostgreSqlConnector:
             raise ValueError("a row without its place in the WAL")
         if committed is not None and bytes(source.snapshot) not in _NOT_READ:
             return int(first), 0, 0
-        return int(first), int(second), 0 if transaction is None else transaction.total_order
+        return int(first), int(second), 0 if transaction is None else int(transaction.total_order)
 
     def row_op(self, op: str, source: Source) -> str:
         """Tell rows of full snapshots, which name no commit, from those of incremental and blocking ones."""

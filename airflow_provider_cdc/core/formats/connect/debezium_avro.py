@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decode Debezium's messages in Avro with a schema registry (docs/wire/avro-registry.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from airflow_provider_cdc.core.formats.connect import evidence
+from airflow_provider_cdc.core.formats.connect.debezium import DebeziumFormat
+from airflow_provider_cdc.core.formats.connect.envelope import Origin
+from airflow_provider_cdc.core.formats.connect.messages import Payload
+from airflow_provider_cdc.core.formats.connect.registered_schemas import HEAD, RegisteredSchemas, schema_id
+from airflow_provider_cdc.core.formats.contract import Headers
+from airflow_provider_cdc.core.formats.evidence import Evidence
+from airflow_provider_cdc.core.formats.near_misses import near_miss
+
+
+class FrameReader:
+    """Read messages from frames; the keys may be frames or JSON, for each has a converter of its own."""
+
+    def __init__(self) -> None:
+        self.schemas = RegisteredSchemas(Payload)
+
+    def read(self, value: bytes, headers: Headers = None) -> tuple[tuple[str, ...] | None, Payload]:
+        """Return a message behind the columns that its schema gives a row, None where it is none of a row.
+
+        :raises ValueError: it is not a message, or its schema is not known.
+        """
+        schema = self.schemas.of(value)
+        return schema.columns, schema.read(value)
+
+    def key(self, key: bytes | None) -> bytes | None:
+        """Return a key in JSON: of a frame its schema alone, for the values are those of the row.
+
+        :raises UnsupportedRecord: its schema is not known.
+        """
+        return key if not key or key[0] or len(key) < HEAD else self.schemas.of(key).key_text
+
+    def near_miss(self, key: bytes | None, value: bytes) -> str | None:
+        """Return what a record is that is not a message; a frame is nothing else."""
+        return None if schema_id(value) is not None else near_miss(key, value)
+
+    def origin(self, value: bytes) -> Origin:
+        """Return the members that name a message's table.
+
+        :raises ValueError: it is not a message, or its schema is not known.
+        """
+        return self.schemas.of(value).origin(value)
+
+
+class WireFormat(DebeziumFormat):
+    """``debezium-avro``: what Debezium writes with an Avro converter of Confluent or Apicurio."""
+
+    name = "debezium-avro"
+    summary = "Debezium Avro (MySQL, MariaDB) with a schema registry"
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        self._frames = FrameReader()
+        super().__init__(options, self._frames)
+
+    def missing(self, frames: Iterable[bytes | None]) -> set[int]:
+        """Return the ids that keys and values name and that nothing was learned of."""
+        return self._frames.schemas.missing(frames)
+
+    def learn(self, schemas: Mapping[int, Mapping[str, Any] | None]) -> None:
+        """Take schemas by their ids, as the registry answers."""
+        self._frames.schemas.learn(schemas)
+
+    def is_delete(self, value: bytes) -> bool:
+        """Return whether a record is a row's delete."""
+        try:
+            return self._frames.origin(value).op == "d"
+        except (ValueError, RecursionError):
+            return False
+
+    def evidence(self, key: bytes | None, value: bytes, headers: Headers) -> Evidence | None:
+        """Return what speaks for or against Debezium."""
+        try:
+            text = self._frames.schemas.of(value).json(value)
+        except (ValueError, RecursionError):
+            return None
+        return evidence.of_debezium(key, text, headers)

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read frames of a schema registry: the id of a schema and Avro behind it (docs/wire/avro-registry.md 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache, cached_property
+from typing import Any, Generic, TypeVar, get_args
+
+import msgspec
+
+from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord
+from airflow_provider_cdc.core.formats.connect.avro_code import Needed, Read, compiled
+from airflow_provider_cdc.core.formats.connect.avro_types import AvroType, resolve, row_columns
+from airflow_provider_cdc.core.formats.connect.envelope import Origin
+
+HEAD = 5  # bytes: a zero and the schema's id
+MOST_ID = 2**31 - 1  # an id is an int of Java, never negative
+_UNKNOWN = "record.schema_unknown"
+_encode: Any = msgspec.json.Encoder().encode
+
+M = TypeVar("M", bound=msgspec.Struct)
+
+
+def schema_id(frame: bytes | None) -> int | None:
+    """Return the id of the schema that a frame begins with, None where it is not a frame."""
+    if frame is None or len(frame) < HEAD or frame[0]:
+        return None
+    return int.from_bytes(frame[1:HEAD], "big")
+
+
+class AvroSchema(Generic[M]):
+    """A registered schema, ready to read its frames.
+
+    :param tree: the schema as JSON data.
+    :param message: what frames are read into: only members that it has are read.
+    :raises ValueError: it is not a schema, or one whose records cannot be read safely.
+    """
+
+    def __init__(self, tree: Any, message: type[M]) -> None:
+        self.type = resolve(tree)
+        self.columns = row_columns(self.type)
+        self.key_text = _key_text(self.type)
+        self._message = message
+        self._read = compiled(self.type, *_members(message))
+
+    def read(self, frame: bytes) -> M:
+        """Return the message that a frame holds.
+
+        :raises ValueError: it is none of this schema, or bytes are left over.
+        """
+        return msgspec.convert(self._datum(frame, self._read), self._message)
+
+    def origin(self, frame: bytes) -> Origin:
+        """Return the members that name a message's table.
+
+        :raises ValueError: as :meth:`read`, or they have other types.
+        """
+        return msgspec.convert(self._datum(frame, self._read), Origin)
+
+    def json(self, frame: bytes) -> bytes:
+        """Return all that a frame holds as Connect's JSON converter writes it.
+
+        :raises ValueError: as :meth:`read`.
+        """
+        try:
+            text: bytes = _encode(self._datum(frame, self._read_all))
+        except OverflowError:
+            raise ValueError(f"a number of more than 64 bits in a record of the schema {schema_id(frame)}") from None
+        return text
+
+    @cached_property
+    def _read_all(self) -> Read:
+        return compiled(self.type)
+
+    def _datum(self, frame: bytes, read: Read) -> Any:
+        try:
+            datum, end = read(frame, HEAD)
+        except Exception:  # what reading bytes that do not fit stumbles on
+            raise ValueError(f"the bytes are no record of the schema {schema_id(frame)}") from None
+        if end != len(frame):
+            raise ValueError(
+                f"the bytes {'go on after' if end < len(frame) else 'end inside'} a record of the schema "
+                f"{schema_id(frame)}"
+            )
+        return datum
+
+
+@cache
+def _members(message: type[msgspec.Struct]) -> tuple[Needed, frozenset[str]]:
+    """Return the members of a struct with those inside them, and which of them are left in JSON, by their paths."""
+    needed: dict[str, Needed | None] = {}
+    raw: set[str] = set()
+    for field in msgspec.structs.fields(message):
+        inside = [kind for kind in (*get_args(field.type), field.type) if _is_struct(kind)]
+        needed[field.encode_name] = _members(inside[0])[0] if inside else None
+        raw |= {f"{field.encode_name}.{path}" for kind in inside[:1] for path in _members(kind)[1]}
+        raw |= {field.encode_name} if field.type is msgspec.Raw else set()
+    return needed, frozenset(raw)
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+class RegisteredSchemas(Generic[M]):
+    """Remember the schemas of a registry by their ids.
+
+    :param message: what frames are read into.
+    """
+
+    def __init__(self, message: type[M]) -> None:
+        self._message = message
+        self._schemas: dict[int, AvroSchema[M] | UnsupportedRecord] = {}
+        self._by_head: dict[bytes, AvroSchema[M]] = {}  # by the first bytes of their frames
+        self._layouts: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def missing(self, frames: Iterable[bytes | None]) -> set[int]:
+        """Return the ids in frames that nothing was learned of."""
+        ids = map(schema_id, {frame[:HEAD] for frame in frames if frame})
+        return {identity for identity in ids if identity is not None and identity <= MOST_ID} - self._schemas.keys()
+
+    def learn(self, schemas: Mapping[int, Mapping[str, Any] | None]) -> None:
+        """Take schemas as the registry answers them, None for an id that it does not have."""
+        for identity, answer in schemas.items():
+            try:
+                schema = self._schemas[identity] = self._opened(identity, answer)
+                self._by_head[b"\0" + identity.to_bytes(HEAD - 1, "big")] = schema
+            except UnsupportedRecord as refusal:
+                self._schemas[identity] = refusal
+
+    def of(self, frame: bytes) -> AvroSchema[M]:
+        """Return the schema of a frame.
+
+        :raises UnsupportedRecord: the schema is not known, or cannot be read.
+        :raises ValueError: it is not a frame.
+        """
+        known = self._by_head.get(frame[:HEAD])
+        if known is not None:
+            return known
+        identity = schema_id(frame)
+        if identity is None:
+            raise ValueError(_no_frame(frame))
+        schema = self._schemas.get(identity)
+        if schema is None:
+            schema = _unknown(identity)
+        if isinstance(schema, UnsupportedRecord):
+            raise UnsupportedRecord(schema.code, str(schema) + _eight_bytes(frame))
+        return schema
+
+    def _opened(self, identity: int, answer: Mapping[str, Any] | None) -> AvroSchema[M]:
+        if answer is None:
+            raise _unknown(identity)
+        kind = answer.get("schemaType") or "AVRO"
+        if kind != "AVRO":
+            raise _unreadable(identity, f"is of the type {kind}: set value.converter to an Avro converter, or to JSON")
+        if answer.get("references"):
+            raise _unreadable(identity, "refers to other schemas, which no converter of Kafka Connect writes")
+        try:
+            schema = AvroSchema(msgspec.json.decode(answer["schema"]), self._message)
+        except Exception as error:  # a text of anybody's
+            raise _unreadable(identity, f"cannot be read: {str(error)[:200] or type(error).__name__}") from None
+        if schema.columns is not None:  # the same object for the same columns: a layout is known by it
+            schema.columns = self._layouts.setdefault(schema.columns, schema.columns)
+        return schema
+
+
+def _unknown(identity: int) -> UnsupportedRecord:
+    return UnsupportedRecord(
+        _UNKNOWN,
+        f"the schema registry has no schema {identity}: the record is damaged or has its id in a header, or "
+        "source.schema_registry is not the registry that the converter writes to",
+    )
+
+
+def _unreadable(identity: int, why: str) -> UnsupportedRecord:
+    return UnsupportedRecord("record.schema_unreadable", f"the registered schema {identity} {why}")
+
+
+def _eight_bytes(frame: bytes) -> str:
+    """Say where a frame may have an id of eight bytes: then the first four are zero."""
+    if frame[1:HEAD] != bytes(4):
+        return ""
+    return (
+        "; it looks like Apicurio's frame with ids of 8 bytes: set the converters' apicurio.registry.as-confluent=true "
+        "and apicurio.registry.id-handler=io.apicurio.registry.serde.Legacy4ByteIdHandler"
+    )
+
+
+def _no_frame(value: bytes) -> str:
+    """Say what a value is that has no frame."""
+    if value[:1] == b"{":
+        return "JSON, not a frame of a schema registry: take debezium-json"
+    if value[:2] in (b"\x03\x00", b"\x03\x05"):
+        return (
+            "a frame of the AWS Glue registry, which no format reads: let the converter write Avro of Confluent's frame"
+        )
+    if value[:1] == b"\x01":
+        return (
+            "a frame with the schema's guid (magic byte 1): let the serializer write ids of 4 bytes "
+            "(value.schema.id.serializer=io.confluent.kafka.serializers.schema.id.PrefixSchemaIdSerializer)"
+        )
+    return (
+        "no frame of a schema registry (a zero and an id of 4 bytes): where ids are in the record's headers, set the "
+        "converters' apicurio.registry.headers.enabled=false"
+    )
+
+
+def _key_text(kind: AvroType) -> bytes:
+    """Return a key of a schema as Connect writes it in JSON, without its values; empty where it names no columns."""
+    if kind.kind != "record" or not kind.fields:
+        return b""
+    schema: bytes = _encode({"type": "struct", "fields": [{"field": name} for name, _ in kind.fields]})
+    return b'{"schema":' + schema + b',"payload":null}'
