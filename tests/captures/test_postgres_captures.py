@@ -75,7 +75,7 @@ EQUAL = {
 
 
 def pipeline(name: str, log: Log, root: Path, **policy: Any) -> Script:
-    """Return a pipeline over a capture; without schemas it states the tables as the snapshot found them."""
+    """Return a pipeline over a capture; without schemas it states the tables as the snapshot outcomes them."""
     for record in records(name):
         partition = log.partitions.setdefault((record.topic, record.partition), [])
         assert record.offset == len(partition)
@@ -113,12 +113,12 @@ def verdict(script: Script, table: SourceTable) -> str:
 
 def verdicts(name: str, script: Script, truth: Path) -> dict[str, str]:
     """Return the verdict of each table that the source had, none of which may be wrong."""
-    found = {table.name: verdict(script, table) for table in load(truth)}
-    for table, outcome in found.items():
+    outcomes = {table.name: verdict(script, table) for table in load(truth)}
+    for table, outcome in outcomes.items():
         lost = LOST[name].get(table)
         if outcome not in ("equal", "parked") and table not in UNLOGGED:
             assert lost is not None and all(lost in part for part in outcome.split("; ")), f"{table}: {outcome}"
-    return found
+    return outcomes
 
 
 @pytest.mark.parametrize("name", [MAIN, BARE, NEW_LOG, FAILOVER])
@@ -129,8 +129,8 @@ def test_tables_equal_the_source_at_recorded_points_or_say_why_not(name: str, lo
     ):
         sync(script, ends)
         if number not in UNREAD.get(name, ()):
-            found = verdicts(name, script, truth)
-            assert {table for table, outcome in found.items() if outcome == "equal"} >= EQUAL[name] & found.keys()
+            outcomes = verdicts(name, script, truth)
+            assert {table for table, outcome in outcomes.items() if outcome == "equal"} >= EQUAL[name] & outcomes.keys()
 
 
 @pytest.mark.parametrize("cuts", [1, 3, 12])
@@ -142,8 +142,8 @@ def test_tables_equal_the_source_however_batches_are_cut(name: str, cuts: int, l
         most = {where: len(all_) * number // cuts + 3 for where, all_ in log.partitions.items()}
         sync(script, {where: min(chance.randint(0, most[where]), len(all_)) for where, all_ in log.partitions.items()})
     sync(script, {where: len(all_) for where, all_ in log.partitions.items()})
-    found = verdicts(name, script, DATA / name / "source_final.jsonl.xz")
-    assert {table for table, outcome in found.items() if outcome == "equal"} >= EQUAL[name] & found.keys()
+    outcomes = verdicts(name, script, DATA / name / "source_final.jsonl.xz")
+    assert {table for table, outcome in outcomes.items() if outcome == "equal"} >= EQUAL[name] & outcomes.keys()
 
 
 def test_tables_that_are_new_are_equal_once_that_is_allowed(log: Log, tmp_path: Path) -> None:
@@ -151,6 +151,6 @@ def test_tables_that_are_new_are_equal_once_that_is_allowed(log: Log, tmp_path: 
     points = sorted(checkpoints(MAIN), key=lambda point: int(point[0].name.split(".")[0]))
     for _, ends in points[:6]:
         sync(script, ends)
-    found = {table.name: verdict(script, table) for table in load(points[5][0])}
+    outcomes = {table.name: verdict(script, table) for table in load(points[5][0])}
     made = {"ctl.marker", "app.born", "app.like_", "app.copied", "app.events_2026_03"}
-    assert {table: found[table] for table in made} == dict.fromkeys(made, "equal")
+    assert {table: outcomes[table] for table in made} == dict.fromkeys(made, "equal")
