@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.timeline.asked_changes import Answer
 from spark_jobs.driver.approval import NewGenerationError
 from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
@@ -154,3 +156,21 @@ def test_tables_that_are_new_are_equal_once_that_is_allowed(log: Log, tmp_path: 
     outcomes = {table.name: verdict(script, table) for table in load(points[5][0])}
     made = {"ctl.marker", "app.born", "app.like_", "app.copied", "app.events_2026_03"}
     assert {table: outcomes[table] for table in made} == dict.fromkeys(made, "equal")
+
+
+def test_a_table_that_no_snapshot_had_goes_on_once_it_is_approved(log: Log, tmp_path: Path) -> None:
+    script = pipeline(MAIN, log, tmp_path)
+    points = sorted(checkpoints(MAIN), key=lambda point: int(point[0].name.split(".")[0]))
+    marker = next(table for table in load(points[1][0]) if table.name == "ctl.marker")
+    for _, ends in points[:2]:
+        sync(script, ends)
+    assert verdict(script, marker) == "parked"
+    script.decide("marker", Answer.APPLY)
+    assert verdict(script, marker) == "equal"
+
+
+def test_a_batch_is_refused_where_its_policy_is_to_fail(log: Log, tmp_path: Path) -> None:
+    script = pipeline(MAIN, log, tmp_path, on_unseen_ddl="fail")
+    _, ends = min(checkpoints(MAIN), key=lambda point: int(point[0].name.split(".")[0]))
+    with pytest.raises(DataError, match="on_unseen_ddl"):
+        sync(script, ends)
