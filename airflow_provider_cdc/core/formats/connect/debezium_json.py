@@ -25,7 +25,7 @@ class WireFormat(DebeziumFormat):
     """``debezium-json``: what Debezium writes with Kafka Connect's JSON converter."""
 
     name = "debezium-json"
-    summary = "Debezium JSON (MySQL, MariaDB), with or without embedded schema"
+    summary = "Debezium JSON (MySQL, MariaDB, PostgreSQL), with or without embedded schema"
     evidence = staticmethod(of_debezium)
     options: Mapping[str, str] = {**DebeziumFormat.options, **flattening.OPTIONS}
     is_delete: Callable[[bytes], bool]  # where records without a value stand behind deletes
