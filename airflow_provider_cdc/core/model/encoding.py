@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from airflow_provider_cdc.core.model.schema import ColumnType
+
 
 class Encoding(StrEnum):
     """Name how one JSON token of an image encodes a value of the source."""
@@ -42,6 +44,11 @@ class Encoding(StrEnum):
     # a date-time in one of several forms: JSON string with local time, maybe a zone's name or offset after a blank, or
     # with seconds since the epoch; JSON number of milliseconds since the epoch
     MIXED_DATETIME = "mixed_datetime"
+    INSTANT = "instant"  # ISO 8601 with an offset
+    FLOAT = "float"  # JSON number, or one of the strings NaN, Infinity and -Infinity
+    VARIABLE_DECIMAL = "variable_decimal"  # object with members scale and value, which is as ``decimal_base64``
+    DOCUMENT = "document"  # JSON string with a document in it, or the document itself
+    LIST = "list"  # JSON list; how its items stand for values is in ``Encoded.items``
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,7 @@ class Encoded:
         instant is taken and counted as ``ambiguous_time``; one that they never showed fails.
     :param labels: members that the integers of ``enum_index`` and ``set_bitmask`` refer to, if the record states them;
         empty means the column's. For a record next to its schema change only they are certain to be right.
+    :param items: of ``list`` the encoding and the type of its items.
     """
 
     name: str
@@ -66,3 +74,4 @@ class Encoded:
     charset: str | None = None
     zone: str | None = None
     labels: tuple[str, ...] = ()
+    items: tuple[Encoded, ColumnType] | None = None

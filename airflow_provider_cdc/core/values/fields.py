@@ -46,6 +46,7 @@ class Reason(StrEnum):
     DATE = "date_invalid"
     TIME = "time_invalid"
     LENGTH = "too_long"
+    DIMENSIONS = "dimensions_lost"  # a list of nulls, as Debezium writes an array of two dimensions
     TARGET = "target_unsupported"  # this encoding has no meaning for the column's Arrow type
 
 
@@ -54,6 +55,8 @@ REMEDY = "correct the column's type or raise the limit"
 REMEDIES: dict[str, str] = {
     Reason.ZONE_UNKNOWN: "state source.options.timezone, the zone in which the tool, or a converter in it, writes "
     "TIMESTAMP as text without an offset",
+    Reason.DIMENSIONS: "Debezium writes an array of two dimensions as nulls: leave the column out "
+    "(tables.<name>.exclude_columns), or let the table have arrays of one dimension only",
     "column_absent": "if the tool leaves the column out (column.exclude.list, canal.instance.filter.field, "
     "column-selectors, the columns of a task), state tables.<name>.exclude_columns; else set binlog_row_image=FULL",
 }

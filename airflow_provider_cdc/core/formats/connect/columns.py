@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSche
 
 # parameters that say how values of a column are written; Connect writes every parameter as text
 _NUMBERS = ("scale", "connect.decimal.precision", "length")
-_NUMBER = re.compile(r"-?[0-9]{1,9}")
+_NUMBER = re.compile(r"-?[0-9]{1,10}")
 
 
 class _ColumnSchema(msgspec.Struct):

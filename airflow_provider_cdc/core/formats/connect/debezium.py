@@ -30,7 +30,6 @@ _ROW_OPS: Mapping[str | None, str] = {"r": "snapshot", "c": "insert", "u": "upda
 _NULL = b"null"
 _ABSENT = (msgspec.Raw(_NULL), msgspec.Raw())
 _STREAMED = (*_ABSENT, msgspec.Raw(b'"false"'), msgspec.Raw(b"false"))
-_INCREMENTAL = msgspec.Raw(b'"incremental"')
 
 
 class _History(msgspec.Struct, gc=False):
@@ -69,7 +68,7 @@ class DebeziumFormat:
         self.inserts_lack_defaults = connector.inserts_lack_defaults
         self.snapshot_rows = connector.snapshot_rows
         self._reader = reader
-        self._columns = ColumnTexts(no_key=())
+        self._columns = ColumnTexts(connector.no_key)
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
@@ -131,9 +130,9 @@ class DebeziumFormat:
         time = source.time()
         image = before if after is None else after
         number = None if image is None else self._columns.number(columns, key, (database, table), image)
-        transaction = source.gtid or None
-        if op == "snapshot" and source.snapshot == _INCREMENTAL:
-            op = "incremental"
+        transaction = self._connector.transaction_id(source)
+        op = self._connector.row_op(op, source)
+        before, after = self._connector.images(op, before, after)
         return (index, 0, "row", op, database, table, file, pos, row, time, None, transaction, before, after, number)
 
     def _position(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:

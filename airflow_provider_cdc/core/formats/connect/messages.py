@@ -33,7 +33,7 @@ class Source(msgspec.Struct, gc=False):
     """Members needed of ``source``, in the order of the MySQL connector; ``ts_sec`` is the layout before 0.10.
 
     ``snapshot`` is a text, up to 0.9 a boolean. ``file``, ``pos``, ``row`` and ``gtid`` are of MySQL and MariaDB,
-    ``schema`` of the others.
+    ``schema`` of the others, ``sequence`` and ``txId`` of PostgreSQL.
     """
 
     connector: str | None = None
@@ -49,6 +49,8 @@ class Source(msgspec.Struct, gc=False):
     pos: Count | None = None
     row: RowCount | None = None
     schema: str | None = None
+    sequence: str | None = None
+    txId: Count | None = None
 
     def time(self) -> int | None:
         """Return when the change was made at the source, in microseconds since the epoch."""

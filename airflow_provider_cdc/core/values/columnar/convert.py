@@ -171,6 +171,17 @@ def _geometry(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Arr
     return binary.targeted(pa.array([None if value is None else value.wkb for value in values], pa.binary()), field)
 
 
+def _float(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
+    if not pa.types.is_floating(field.target):
+        raise ConversionError(Reason.TARGET)
+    return _number(values, field, lost)
+
+
+def _by_twin(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
+    """Leave every value to the scalar twin."""
+    raise ConversionError(Reason.TARGET)
+
+
 def _finite(floats: pa.Array) -> pa.Array:
     if pc.all(pc.is_finite(floats)).as_py() is False:
         raise ConversionError(Reason.RANGE)
@@ -225,9 +236,12 @@ _CONVERTERS: dict[Encoding, _Converter] = {
     Encoding.YEAR_SINCE_1900: _lossless(temporal.year),
     Encoding.ISO_TEXT: temporal.iso,
     Encoding.ZONED_TEXT: temporal.zoned,
+    Encoding.INSTANT: _lossless(temporal.instant),
     Encoding.DECIMAL_BASE64: _lossless(decimals.decimal_base64),
     Encoding.BITS_LE: _lossless(decimals.bits),
     Encoding.BITS_BE: _lossless(decimals.bits),
     Encoding.WRAPPED_UNSIGNED: _lossless(decimals.wrapped_unsigned),
     Encoding.GEOMETRY: _geometry,
+    Encoding.FLOAT: _float,
+    **dict.fromkeys((Encoding.VARIABLE_DECIMAL, Encoding.DOCUMENT, Encoding.LIST), _by_twin),
 }

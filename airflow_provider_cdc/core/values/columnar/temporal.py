@@ -113,9 +113,18 @@ def zoned(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
         if not time_zones.zone_of_texts(field):
             raise
         return datetime_of(texts, field, lost)
-    micros = _within_years(instants.view(pa.int64()))
-    if field.type.name == "timestamp" and pc.min(micros).as_py() == calendar.GO_ZERO:
+    if field.type.name == "timestamp" and pc.min(instants.view(pa.int64())).as_py() == calendar.GO_ZERO:
         raise ConversionError(Reason.DATE)  # there is a zero date among them
+    return _of_instants(instants, field)
+
+
+def instant(values: Sequence[Any], field: Field) -> pa.Array:
+    """Convert ISO 8601 texts with an offset."""
+    return _of_instants(pa.array(values, pa.string()).cast(pa.timestamp("us", "UTC")), field)
+
+
+def _of_instants(instants: pa.Array, field: Field) -> pa.Array:
+    _within_years(instants.view(pa.int64()))
     if pa.types.is_timestamp(field.target):
         return instants.view(field.target)
     if pa.types.is_string(field.target) and field.type.name != "date":

@@ -18,13 +18,15 @@ from airflow_provider_cdc.core.values.fields import (
     Field,
     Reason,
 )
-from airflow_provider_cdc.core.values.scalar import binary, temporal
+from airflow_provider_cdc.core.values.scalar import binary, documents, temporal
 from airflow_provider_cdc.core.values.scalar.json_tokens import Number, datum_of, integer_of, numeral_of, string_of
 from airflow_provider_cdc.core.values.scalar.to_target import DateTime, fit, null_for
 from airflow_provider_cdc.core.values.shared import calendar, charsets, enum_set, geometry, time_zones
-from airflow_provider_cdc.core.values.shared.numbers import exact, scaled
+from airflow_provider_cdc.core.values.shared.numbers import exact, plain, scaled
 from airflow_provider_cdc.core.values.types import GEOMETRIES
 
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+_MOST_SCALE = 16_383  # fraction digits of PostgreSQL's numeric
 _BOOLEANS = {"true": True, "false": False}
 
 
@@ -34,11 +36,18 @@ def convert_value(token: bytes, field: Field, lost: Counter[str]) -> Any:
     :param lost: receives the counts of allowed losses.
     :raises ConversionError: the value cannot be converted exactly.
     """
-    datum = datum_of(token.strip())
+    token = token.strip()
+    datum = datum_of(token)
     if datum is None:
         return None
     try:
-        value = _CONVERTERS[field.encoded.encoding](datum, field)
+        value: Any
+        if field.encoded.encoding is Encoding.DOCUMENT:
+            value = documents.document(token)
+        elif field.encoded.encoding is Encoding.LIST:
+            value = documents.list_text(token, field, lost, convert_value)
+        else:
+            value = _CONVERTERS[field.encoded.encoding](datum, field)
     except calendar.NotOnCalendar as error:
         return null_for(error, lost)
     if value is None:
@@ -145,6 +154,26 @@ def _wrapped(datum: Any, field: Field) -> int:
     return value + (1 << 64) if value < 0 else value
 
 
+def _float(datum: Any, field: Field) -> Any:
+    """Accept a number, or the name of a value that is none."""
+    if isinstance(datum, str) and not isinstance(datum, Number) and datum in _NOT_FINITE:
+        return float(datum)
+    return _number(datum, field)
+
+
+def _variable_decimal(datum: Any, field: Field) -> str:
+    """Read a number that states its own scale; text keeps all of its digits."""
+    if not isinstance(datum, dict):
+        raise ConversionError(Reason.TOKEN)
+    scale, value = datum.get("scale"), datum.get("value")
+    if type(scale) is not int or abs(scale) > _MOST_SCALE:
+        raise ConversionError(Reason.NUMBER)
+    raw = binary.base64_bytes(string_of(value))
+    if not raw:
+        raise ConversionError(Reason.NUMBER)
+    return plain(scaled(int.from_bytes(raw, "big", signed=True), scale), max(scale, 0))
+
+
 def _geometry(datum: Any, field: Field) -> Any:
     if not isinstance(datum, dict) or "wkb" not in datum:
         raise ConversionError(Reason.TOKEN)
@@ -178,9 +207,12 @@ _CONVERTERS: dict[Encoding, Callable[[Any, Field], Any]] = {
     Encoding.YEAR_SINCE_1900: temporal.year,
     Encoding.ISO_TEXT: temporal.iso,
     Encoding.ZONED_TEXT: temporal.zoned,
+    Encoding.INSTANT: temporal.instant,
     Encoding.DECIMAL_BASE64: _decimal_base64,
     Encoding.BITS_LE: _bits,
     Encoding.BITS_BE: _bits,
     Encoding.WRAPPED_UNSIGNED: _wrapped,
     Encoding.GEOMETRY: _geometry,
+    Encoding.FLOAT: _float,
+    Encoding.VARIABLE_DECIMAL: _variable_decimal,
 }

@@ -42,7 +42,7 @@ class DateTime(NamedTuple):
 def fit(value: Any, field: Field, lost: Counter[str]) -> Any:
     """Return the value as ``pa.array`` accepts it for the target; NULL for a date that no calendar has.
 
-    :param value: str, bytes, bool, int, Decimal, DateTime or list.
+    :param value: str, bytes, bool, int, float, Decimal, DateTime or list; a float is NaN or infinite.
     :param lost: receives the counts of allowed losses.
     :raises ConversionError: the value does not fit the target exactly.
     """
@@ -73,6 +73,8 @@ def _to_decimal(value: Any, field: Field, lost: Counter[str]) -> Decimal:
 
 
 def _to_float(value: Any, field: Field, lost: Counter[str]) -> Any:
+    if isinstance(value, float):
+        return value
     if isinstance(value, (bytes, DateTime, list)):
         raise ConversionError(Reason.TARGET)
     text = value if isinstance(value, str) else str(exact(value))

@@ -108,7 +108,7 @@ def comparable(column: pa.Array) -> list[Any]:
     if pa.types.is_floating(column.type):
         column = column.cast(pa.float64())
     values: list[Any] = column.to_pylist()
-    return values
+    return ["NaN" if value != value else value for value in values]  # NaN is not equal to itself
 
 
 @pytest.mark.parametrize("encoding", Encoding)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Protocol
 
+from airflow_provider_cdc.core.formats.common.row_images import Images
 from airflow_provider_cdc.core.formats.connect.messages import Named, Source, Transaction
 from airflow_provider_cdc.core.formats.contract import Description
 from airflow_provider_cdc.core.model.encoding import Encoded
@@ -18,11 +19,13 @@ class Connector(Protocol):
     :ivar writers: what ``source.connector`` is in its records.
     :ivar options: of a pipeline, with their meanings: mostly the connector's own settings.
     :ivar widths: digits of the numbers that :meth:`position` returns.
+    :ivar no_key: columns of the key where a record has no key: none, or None where that says nothing.
     """
 
     writers: ClassVar[frozenset[str]]
     options: ClassVar[Mapping[str, str]]
     widths: tuple[int, int, int]
+    no_key: tuple[str, ...] | None
     carries: frozenset[str]
     updates_move_keys: bool
     partial_images: bool
@@ -41,6 +44,25 @@ class Connector(Protocol):
 
         :raises ValueError: the record does not say.
         """
+        ...
+
+    def row_op(self, op: str, source: Source) -> str:
+        """Return what a row is to tables: rows that are read on request, while changes are streamed, are no snapshot.
+
+        :param op: as ``op`` says it.
+        """
+        ...
+
+    def images(self, op: str, before: bytes | None, after: bytes | None) -> Images:
+        """Return the images before and after a change without what the connector made up.
+
+        :param op: of :meth:`row_op`.
+        :raises UnsupportedRecord: a value of the row is not in the record.
+        """
+        ...
+
+    def transaction_id(self, source: Source) -> str | None:
+        """Return what the changes of one transaction share."""
         ...
 
     def table(self, source: Named) -> tuple[str | None, str | None]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.formats.common.row_images import Images
 from airflow_provider_cdc.core.formats.common.timezone_option import timezone_problems
 from airflow_provider_cdc.core.formats.connect import columns as connect_columns
 from airflow_provider_cdc.core.formats.connect import debezium_columns, debezium_table_changes
@@ -19,6 +20,7 @@ from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 
 # MariaDB writes no place of their own into the events of a transaction since 11.4
 _WITHOUT_PLACES = "mariadb"
+_INCREMENTAL = b'"incremental"'
 
 
 class MySqlConnector:
@@ -26,6 +28,7 @@ class MySqlConnector:
 
     writers: ClassVar[frozenset[str]] = frozenset({"mysql", "mariadb"})
     widths = WIDTHS
+    no_key: tuple[str, ...] | None = ()
     carries = frozenset({"rows", "ddl", "progress", "transactions", "types", "ad_hoc_snapshots", "transaction_orders"})
     updates_move_keys = False  # a moved key is a delete and an insert (docs/wire/debezium-dtle.md B1)
     partial_images = False
@@ -51,6 +54,18 @@ class MySqlConnector:
         if source.connector == _WITHOUT_PLACES and transaction is not None:
             row = transaction.total_order
         return self._files[source.file], source.pos, row
+
+    def row_op(self, op: str, source: Source) -> str:
+        """Tell rows of incremental snapshots apart; those of a blocking one look like those of any other."""
+        return "incremental" if op == "snapshot" and bytes(source.snapshot) == _INCREMENTAL else op
+
+    def images(self, op: str, before: bytes | None, after: bytes | None) -> Images:
+        """Return them as they are: the binlog has whole rows."""
+        return before, after
+
+    def transaction_id(self, source: Source) -> str | None:
+        """Return the GTID."""
+        return source.gtid or None
 
     def table(self, source: Named) -> tuple[str | None, str | None]:
         """Return database and table."""

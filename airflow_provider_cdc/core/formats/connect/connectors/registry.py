@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.connect.connectors.contract import Connector
 from airflow_provider_cdc.core.formats.connect.connectors.mysql import MySqlConnector
+from airflow_provider_cdc.core.formats.connect.connectors.postgresql import PostgreSqlConnector
 
-CONNECTORS: dict[str, type[Connector]] = {"mysql": MySqlConnector}
+CONNECTORS: dict[str, type[Connector]] = {"mysql": MySqlConnector, "postgresql": PostgreSqlConnector}
 """What a pipeline states in ``source.options.connector`` -> the connector."""
 
 CONNECTOR = "connector"
-CONNECTOR_MEANING = f"the connector that writes the records: {' | '.join(CONNECTORS)} (default mysql, MariaDB's too)"
+CONNECTOR_MEANING = f"the connector that writes the records: {' | '.join(CONNECTORS)} (default mysql, of MariaDB too)"
 
 
 def connector_options() -> dict[str, str]:

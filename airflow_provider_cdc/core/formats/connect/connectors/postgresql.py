@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Describe Debezium's PostgreSQL connector, 1.5 to 3.x (docs/wire/debezium-postgres.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import msgspec
+
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord
+from airflow_provider_cdc.core.formats.common.row_images import Images
+from airflow_provider_cdc.core.formats.connect.connectors import postgresql_columns
+from airflow_provider_cdc.core.formats.connect.connectors.unchanged_values import (
+    PLACEHOLDER,
+    PLACEHOLDER_MEANING,
+    UnchangedValues,
+)
+from airflow_provider_cdc.core.formats.connect.messages import Named, Source, Transaction
+from airflow_provider_cdc.core.formats.contract import Description
+from airflow_provider_cdc.core.model.encoding import Encoded
+from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
+
+_LSN_DIGITS, _ROW_DIGITS = 20, 10  # of 64 bits
+_NOT_READ = (b"", b"null", b"false", b'"false"')  # what streamed rows have in ``source.snapshot``
+_sequence = msgspec.json.Decoder(tuple[str | None, str | None]).decode
+
+
+class PostgreSqlConnector:
+    """The PostgreSQL connector: its log has no DDL, and its rows lack values that did not change."""
+
+    writers: ClassVar[frozenset[str]] = frozenset({"postgresql"})
+    widths = (_LSN_DIGITS, _LSN_DIGITS, _ROW_DIGITS)
+    no_key: tuple[str, ...] | None = None  # a table that was renamed or dropped meanwhile has none in its records
+    carries = frozenset(
+        {"rows", "progress", "transactions", "types", "ad_hoc_snapshots", "transaction_orders"}
+        | {"full_snapshots", "deleted_keys"}
+    )
+    updates_move_keys = False  # a moved key is a delete and an insert
+    partial_images = True
+    inserts_lack_defaults: bool | None = False
+    snapshot_rows = "shared"
+    options: ClassVar[Mapping[str, str]] = {**postgresql_columns.OPTIONS, PLACEHOLDER: PLACEHOLDER_MEANING}
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        problems = postgresql_columns.option_problems(options)
+        if problems:
+            raise ConfigurationError(problems)
+        self._modes = postgresql_columns.modes_of(options)
+        self._unchanged = UnchangedValues(options.get(PLACEHOLDER))
+
+    def position(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:
+        """Return the place up to which commits were processed, that of the change, and its number in its transaction.
+
+        Rows of the first transaction behind a snapshot, and those of the snapshot, have one place only. A row that is
+        read while changes are streamed stands before all that comes behind the commits processed by then.
+        """
+        if source.sequence is None:
+            raise ValueError("a row without source.sequence, which Debezium writes since 1.5")
+        committed, own = _sequence(source.sequence)
+        first, second = committed or own, own or committed
+        if first is None or second is None:
+            raise ValueError("a row without its place in the WAL")
+        if committed is not None and bytes(source.snapshot) not in _NOT_READ:
+            return int(first), 0, 0
+        return int(first), int(second), 0 if transaction is None else transaction.total_order
+
+    def row_op(self, op: str, source: Source) -> str:
+        """Tell rows of full snapshots, which name no commit, from those of incremental and blocking ones."""
+        if op != "snapshot" or source.sequence is None:
+            return op
+        return op if _sequence(source.sequence)[0] is None else "incremental"
+
+    def images(self, op: str, before: bytes | None, after: bytes | None) -> Images:
+        """Return the images without values that did not come.
+
+        :raises UnsupportedRecord: ``record.value_missing``, a value that did not change is in no stored row of the key.
+        """
+        if after is None or not self._unchanged.may_be_in(after):
+            return before, after
+        if op == "update":
+            return before, self._unchanged.without(after, before)
+        if op == "insert" and self._unchanged.are_in(after):
+            raise UnsupportedRecord(
+                "record.value_missing",
+                "a row came under a new key without a long value that did not change (TOAST): set REPLICA IDENTITY "
+                "FULL for the table, so that its changes have all values, then send the table again by a snapshot",
+            )
+        return before, after
+
+    def transaction_id(self, source: Source) -> str | None:
+        """Return the number of the transaction: ``transaction.id`` of a row names the row's place, too."""
+        return None if source.txId is None else str(source.txId)
+
+    def table(self, source: Named) -> tuple[str | None, str | None]:
+        """Return schema and table."""
+        return source.schema, source.table
+
+    def encoding(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
+        """Return how a column stands in the images, by the record's schema or by the stated handling modes."""
+        detail = None if description is None or description.details is None else description.details.get(name)
+        if detail is not None:
+            return postgresql_columns.described_encoding(name, column, detail, self._modes)
+        return postgresql_columns.assumed_encoding(name, column, self._modes)
+
+    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
+        """Return nothing: the connector writes no structures."""
+        return []
+
+    def infer(self, description: Description) -> TableSchema | None:
+        """Return a schema made from the embedded schema's types."""
+        return postgresql_columns.inferred_schema(description)

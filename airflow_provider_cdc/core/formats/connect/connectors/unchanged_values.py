@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find values that an update does not carry because they did not change (docs/wire/debezium-postgres.md, TOAST).
+
+PostgreSQL keeps long values outside of the row, and its log lacks those that an update leaves as they are. Debezium
+writes a placeholder in their place, in a shape for each type.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import uuid
+
+import msgspec
+
+from airflow_provider_cdc.core.formats.common.row_images import members_of
+
+PLACEHOLDER = "unavailable.value.placeholder"
+_DEFAULT = "__debezium_unavailable_value"
+PLACEHOLDER_MEANING = f"what stands for a long value that did not change (default {_DEFAULT}); hex: before bytes"
+_HEX = "hex:"
+
+
+class UnchangedValues:
+    """Recognise the placeholder in all its shapes.
+
+    :param placeholder: the connector's setting, None for its default.
+    """
+
+    def __init__(self, placeholder: str | None) -> None:
+        raw = _bytes(placeholder or _DEFAULT)
+        text = raw.decode("utf-8", "replace")
+        digest = bytearray(hashlib.md5(raw, usedforsecurity=False).digest())
+        shapes = [
+            text,
+            base64.b64encode(raw).decode(),
+            base64.urlsafe_b64encode(raw).decode(),
+            raw.hex(),
+            [text],
+            list(raw),
+            [str(uuid.UUID(bytes=bytes(digest), version=3))],
+            {text: text},
+            msgspec.json.encode({text: text}).decode(),
+        ]
+        self._shapes = {msgspec.json.encode(shape) for shape in shapes}
+        # a part of each shape, so that most rows are passed over unparsed
+        marks = sorted({_inner(shape) for shape in self._shapes}, key=len)
+        self._marks = [mark for n, mark in enumerate(marks) if not any(other in mark for other in marks[:n])]
+
+    def may_be_in(self, image: bytes) -> bool:
+        """Return whether an image may have such a value; it never misses one."""
+        return any(mark in image for mark in self._marks)
+
+    def are_in(self, image: bytes) -> bool:
+        """Return whether a value of an image is the placeholder."""
+        return any(bytes(value) in self._shapes for value in members_of(image).values())
+
+    def without(self, after: bytes, before: bytes | None) -> bytes:
+        """Return an image without such values, or with those that the row had before, where it is there."""
+        members = members_of(after)
+        had = {} if before is None else members_of(before)
+        result = {}
+        for name, value in members.items():
+            if bytes(value) not in self._shapes:
+                result[name] = value
+            elif name in had and bytes(had[name]) not in self._shapes:
+                result[name] = had[name]
+        return msgspec.json.encode(result)
+
+
+def _bytes(placeholder: str) -> bytes:
+    if placeholder.startswith(_HEX):
+        return bytes.fromhex(placeholder.removeprefix(_HEX))
+    return placeholder.encode()
+
+
+def _inner(shape: bytes) -> bytes:
+    return shape.strip(b'[]"')

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read values that are JSON documents themselves, one token at a time: their numbers keep all digits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import msgspec
+import pyarrow as pa
+
+from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
+from airflow_provider_cdc.core.model.schema import ColumnType
+from airflow_provider_cdc.core.values.fields import ConversionError, Field, Reason
+from airflow_provider_cdc.core.values.scalar.json_tokens import Number, datum_of, string_of
+
+Convert = Callable[[bytes, Field, "Counter[str]"], object]
+_items: msgspec.json.Decoder[list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw])
+_NULL = b"null"
+_AS_THEY_ARE = frozenset({Encoding.NUMBER, Encoding.BOOLEAN, Encoding.FLOAT})
+_NUMBERS = frozenset({Encoding.DECIMAL_BASE64, Encoding.VARIABLE_DECIMAL})
+
+
+def document(token: bytes) -> str:
+    """Return the text of a document: that in a JSON string, or that of the token."""
+    datum = datum_of(token)
+    if isinstance(datum, str) and not isinstance(datum, Number):
+        return string_of(datum)
+    return _text(token)
+
+
+def list_text(token: bytes, field: Field, lost: Counter[str], convert: Convert) -> str:
+    """Return a list as JSON, each item as its column would have it: numbers as numbers, all else as text.
+
+    A list of nothing but nulls is refused: Debezium writes an array of two dimensions so.
+
+    :param convert: converts an item.
+    """
+    if field.encoded.items is None:
+        return document(token)
+    try:
+        items = _items.decode(token)
+    except (ValueError, RecursionError):
+        raise ConversionError(Reason.TOKEN) from None
+    if items and all(bytes(item) == _NULL for item in items):
+        raise ConversionError(Reason.DIMENSIONS)
+    return f"[{','.join(_item(bytes(item), *field.encoded.items, lost, convert) for item in items)}]"
+
+
+def _item(token: bytes, encoded: Encoded, kind: ColumnType, lost: Counter[str], convert: Convert) -> str:
+    if token == _NULL or encoded.encoding in _AS_THEY_ARE:
+        return _text(token)
+    if encoded.encoding is Encoding.BASE64 or encoded.encoding is Encoding.BITS_LE:
+        return _quoted(string_of(datum_of(token)))
+    text = convert(token, Field(encoded, kind, pa.string()), lost)
+    if not isinstance(text, str):
+        raise ConversionError(Reason.TARGET)
+    return text if encoded.encoding in _NUMBERS or encoded.encoding is Encoding.LIST else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    return msgspec.json.encode(text).decode()
+
+
+def _text(token: bytes) -> str:
+    try:
+        return token.decode()
+    except UnicodeDecodeError:
+        raise ConversionError(Reason.TEXT) from None
