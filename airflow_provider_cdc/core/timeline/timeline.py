@@ -14,6 +14,7 @@ from airflow_provider_cdc.core.model import clock_position
 from airflow_provider_cdc.core.model.clock_position import REPEAT_MS, SOURCE, is_clock_position, same_millisecond
 from airflow_provider_cdc.core.model.formula import Computed
 from airflow_provider_cdc.core.model.gtid import parse_gtid
+from airflow_provider_cdc.core.model.relation import RelationChange
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
 
 
@@ -35,6 +36,7 @@ class SchemaChange:
     :param stale: the tool built the record before others that precede it on its partition, so it was sent before.
     :param sent: Kafka's time in milliseconds, for formats that are ordered by clock.
     :param copy_of: position of the same statement on another partition, if a tool writes each to every partition.
+    :param relation: what the source's own log says, by numbers; then the statement's text is for people only.
     :param chosen_key: the key of the structure may be one that the tool was set to write, not the table's.
     """
 
@@ -53,6 +55,7 @@ class SchemaChange:
     sent: int | None = None
     copy_of: str | None = None
     chosen_key: bool = False
+    relation: RelationChange | None = None
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -93,13 +96,15 @@ class SchemaChange:
             **({} if self.sent is None else {"sent": self.sent}),
             **({} if self.copy_of is None else {"copy_of": self.copy_of}),
             **({"chosen_key": True} if self.chosen_key else {}),
+            **({} if self.relation is None else {"relation": self.relation.document()}),
         }
 
     @staticmethod
     def from_document(data: dict[str, Any]) -> SchemaChange:
         """Rebuild from :meth:`document`."""
         structure = tuple((d, t, TableSchema.from_document(s) if s else None) for d, t, s in data["structure"])
-        return SchemaChange(**{**data, "structure": structure})
+        relation = RelationChange.from_document(data["relation"]) if data.get("relation") else None
+        return SchemaChange(**{**data, "structure": structure, "relation": relation})
 
 
 def sent_apart(one: SchemaChange, other: SchemaChange) -> bool:
@@ -210,7 +215,6 @@ class TableTimeline:
     """Hold the history of one table from its creation on, under all its names.
 
     :param versions: its schema versions by position.
-
     :param fills: column id -> value that rows older than the column have.
     :param clears: positions of TRUNCATEs known from DDL text.
     :param names: (position, name) since which it has the name; None when dropped.
@@ -225,6 +229,7 @@ class TableTimeline:
     :param taken: the names of other tables that it took, where nothing else shows that its rows are known.
     :param supposed: whether no statement that is understood shows that the table exists; without rows it counts not.
     :param left_out: patterns of columns that are in no row, as the pipeline states them, in lower case.
+    :param unwritten: columns of the source that its rows lack in the stream, though a snapshot may have them.
     :param described_at: Kafka's time, in milliseconds, of the snapshot's statement that made it known, None where no
         snapshot did.
     """
@@ -245,6 +250,7 @@ class TableTimeline:
     taken: list[TakenName] = field(default_factory=list)
     supposed: bool = False
     left_out: list[str] = field(default_factory=list)
+    unwritten: list[str] = field(default_factory=list)
     described_at: int | None = None
 
     @property
@@ -285,8 +291,8 @@ class TableTimeline:
         return next((block for block in unsettled if block.columns or block.position >= cleared), None)
 
     def leaves_out(self, column: str) -> bool:
-        """Return whether a column is one of those that the pipeline says are in no row."""
-        return any(fnmatchcase(column.lower(), pattern) for pattern in self.left_out)
+        """Return whether a column is one of those that are in no row, as the pipeline or the source says."""
+        return column in self.unwritten or any(fnmatchcase(column.lower(), pattern) for pattern in self.left_out)
 
     def version_at(self, position: str) -> int:
         """Return the index of the schema version valid at a position (0 also before the first)."""
@@ -327,6 +333,7 @@ class TableTimeline:
             "denied": self.denied,
             "from_rows": self.from_rows,
             **({"left_out": self.left_out} if self.left_out else {}),
+            **({"unwritten": self.unwritten} if self.unwritten else {}),
         }
 
     @staticmethod
@@ -347,6 +354,7 @@ class TableTimeline:
             list(data["denied"]),
             data["from_rows"],
             left_out=list(data.get("left_out", ())),
+            unwritten=list(data.get("unwritten", ())),
         )
 
 

@@ -34,14 +34,20 @@ _PLAIN = {
     "timestamp with time zone": ColumnType("timestamp", 6),
 }
 _AS_TEXT = frozenset(
-    """character varying|character|text|name|"char"|citext|uuid|xml|ltree|tsvector|inet|cidr|macaddr|macaddr8|interval|
-    int4range|int8range|numrange|tsrange|tstzrange|daterange|time with time zone""".replace("\n", "").replace(" |", "|")
-    .replace("|    ", "|").split("|")
+    re.split(
+        r",\s*",
+        """character varying, character, text, name, "char", citext, uuid, xml, ltree, tsvector, inet, cidr, macaddr,
+        macaddr8, interval, int4range, int8range, numrange, tsrange, tstzrange, daterange, time with time zone""",
+    )
 )
 _UNREAD = frozenset(
-    """box line lseg path polygon circle int4multirange int8multirange nummultirange tsmultirange tstzmultirange
-    datemultirange tsquery pg_lsn jsonpath regclass regproc regprocedure regoper regoperator regtype regrole
-    regnamespace regconfig regdictionary regcollation txid_snapshot pg_snapshot xid xid8 cid tid""".split()
+    re.split(
+        r",\s*",
+        """box, line, lseg, path, polygon, circle, int4multirange, int8multirange, nummultirange, tsmultirange,
+        tstzmultirange, datemultirange, tsquery, pg_lsn, jsonpath, regclass, regproc, regprocedure, regoper,
+        regoperator, regtype, regrole, regnamespace, regconfig, regdictionary, regcollation, txid_snapshot,
+        pg_snapshot, xid, xid8, cid, tid""",
+    )
 )
 _OFFSET = re.compile(r"(.*[+-]\d\d)(?::?(\d\d))?")
 
@@ -82,7 +88,7 @@ def constant(text: str, kind: ColumnType, source: str) -> str | None:
     :param source: the type's own name.
     """
     name, _, is_array = _parts(source)
-    if is_array or kind == _DOCUMENT or kind == _BYTES or name in ("interval", "time with time zone", "money"):
+    if is_array or kind in (_DOCUMENT, _BYTES) or name in ("interval", "time with time zone", "money"):
         return None
     if kind.name == "bit":
         if name == "boolean":
