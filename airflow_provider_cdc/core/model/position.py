@@ -46,6 +46,12 @@ def file_of(position: str) -> int:
     return int(position[GENERATION_DIGITS + 1 :][:FILE_DIGITS] or 0)
 
 
+def first_of(position: str) -> str:
+    """Return the first position with the same generation and first number; these stand in front, padded."""
+    generation, first, *rest = position.split(".")
+    return ".".join([generation, first, *("0" * len(part) for part in rest)])
+
+
 def in_generation(position: str, generation: int) -> str:
     """Return the same position in another generation of the log."""
     return f"{generation:0{GENERATION_DIGITS}d}{position[GENERATION_DIGITS:]}"

@@ -38,6 +38,7 @@ class RelationChange(Document):
     :param system: which server made it, empty where the entry does not say.
     :param oid: number of the table in the catalogue, None where the entry does not say.
     :param created: whether the statement made the table, so that all of its rows are in the log.
+    :param rows_before: whether rows that the statement wrote stand before it, at places with the same first number.
     :param rewrite: reasons of a rewrite, as bits: 1 persistence, 2 added columns, 4 types, 8 access method.
     :param plain: whether the statement converts types as the server does by itself, without an expression.
     :param filled: columns that stored rows did not get as NULL, or as the constant that the structure states.
@@ -59,6 +60,7 @@ class RelationChange(Document):
     kind: RelationKind = RelationKind.TABLE
     structure: TableSchema | None = None
     created: bool = False
+    rows_before: bool = False
     rewrite: int = 0
     plain: bool = False
     filled: tuple[int, ...] = ()

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_cdc.core.ddl.generated import Expression
-from airflow_provider_cdc.core.model.position import generation_of
+from airflow_provider_cdc.core.model.position import first_of, generation_of
 from airflow_provider_cdc.core.model.relation import RelationChange, RelationEvent, RelationKind
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableName
 from airflow_provider_cdc.core.timeline.asked_changes import ON_DROP_COLUMN, ON_RENAME_COLUMN, Answer, AskedChanges
@@ -160,7 +160,7 @@ class Relations(UnknownTables):
                 self._begin_unknown(change, name, ANOTHER_TABLE)
                 return self._bind(relation, number, self._open[name])
         spans = self.timeline.spans(name)
-        begin = change.position if relation.created else spans[-1][0] if spans else ""
+        begin = self._begins_at(change, relation, spans)
         known = self._relations[number] = _Relation("")
         working = self._new_structure(begin)
         working.columns = [
@@ -179,6 +179,16 @@ class Relations(UnknownTables):
         for position, rewrite in self._rewritten_unknown.pop(number, ()):
             self._note_rewritten(known, position, rewrite)
         return known
+
+    def _begins_at(self, change: SchemaChange, relation: RelationChange, spans: list[tuple[str, str | None]]) -> str:
+        """Return the position from which on rows of its name are those of a table that is new here.
+
+        :param spans: of its name so far.
+        """
+        last, owner = spans[-1] if spans else ("", None)
+        if relation.created and relation.rows_before:
+            return max(last, first_of(change.position))
+        return change.position if relation.created or owner is not None else last
 
     def _bind(self, relation: RelationChange, number: tuple[str, int], table_id: str) -> _Relation:
         """Let a number mean a table that is known by its name; columns of the same names are the same."""
@@ -205,7 +215,10 @@ class Relations(UnknownTables):
             return  # it waits, or it was dropped
         name = TableName(relation.database, relation.table)
         if name != table.name:
-            self._rename(change, table.name, name)
+            old = table.name
+            self._rename(change, old, name)
+            # the connector may not learn the new name: rows of the old one are this table's until another has it
+            self.timeline.names[old].pop()
         self._note_partitions(change, relation, known, name)
         if not self._alter_relation(change, relation, known, name):
             known.waits = True

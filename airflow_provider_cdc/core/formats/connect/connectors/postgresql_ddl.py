@@ -27,7 +27,8 @@ DDL_TABLE_MEANING = "SCHEMA.NAME of the table that event triggers write each DDL
 _DEFAULT = "ctl.ddl_log"
 _PART = r'(?:"((?:[^"]|"")+)"|([^".]+))'
 _IDENTITY = re.compile(rf"{_PART}\.{_PART}(?:\.{_PART})?")
-_CREATES = frozenset({"CREATE TABLE", "CREATE TABLE AS", "SELECT INTO"})
+_FILLS = frozenset({"CREATE TABLE AS", "SELECT INTO"})  # with rows, before the triggers run
+_CREATES = _FILLS | {"CREATE TABLE"}
 _PLAIN_ALTER = re.compile(r"\s*ALTER\s+TABLE\b(?!.*\busing\b)[^;]*;?\s*", re.IGNORECASE | re.DOTALL)
 _PARTITIONS = re.compile(r"\bPARTITION\s+(?:BY|OF)\b", re.IGNORECASE)
 _MOVES = re.compile(r"\b(?:ATTACH|DETACH)\s+PARTITION\b", re.IGNORECASE)
@@ -170,6 +171,7 @@ def _described(row: _Row) -> RelationChange:
         kind=_kind(row),
         structure=TableSchema(tuple(map(_column, shown)), tuple(key)),
         created=row.event != "install" and row.tag in _CREATES,
+        rows_before=row.tag in _FILLS,
         plain=_PLAIN_ALTER.fullmatch(query) is not None,
         filled=tuple(column.attnum for column in shown if _is_filled(column)),
         left_out=tuple(column.name for column in columns if column.attnum in left_out),
