@@ -26,6 +26,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
     ON_RENAME_COLUMN,
     ON_RENAME_TABLE,
     ON_TRUNCATE,
+    ON_UNSEEN_DDL,
     ON_WIDEN_COLUMN,
     Answer,
     AskedChange,
@@ -50,6 +51,7 @@ _EVENTS = {
     ON_RENAME_COLUMN: "rename column",
     ON_RENAME_TABLE: "rename",
     ON_TRUNCATE: "truncate",
+    ON_UNSEEN_DDL: "unseen DDL",
     ON_WIDEN_COLUMN: "widen column",
 }
 

@@ -69,6 +69,7 @@ class BaseStates:
     :param announced: whether a topic carries DDL, with that of snapshots.
     :param layouts: options that rows are made with now.
     :param lower_case: as of :func:`groups_by_name`.
+    :param full: whether rows of snapshots are of snapshots of whole tables, whatever announces them.
     """
 
     def __init__(
@@ -82,7 +83,9 @@ class BaseStates:
         layouts: StoredLayouts,
         *,
         lower_case: bool = False,
+        full: bool = False,
     ) -> None:
+        self._are_full = full
         self._was, self._now, self._seq, self._groups, self._history = was, now, seq, groups, history
         self._announced, self._layouts, self._lower_case = announced, layouts, lower_case
         self._earlier_groups: dict[int, dict[TableName, list[RowGroup]]] = {}  # by batch
@@ -261,6 +264,8 @@ class BaseStates:
         :param newest: Kafka's time of the newest of the rows.
         """
         begun = position == timeline.versions[0].position
+        if self._are_full:
+            return ("", 0) if begun else (position, 0)
         begins = later_snapshots(timeline)
         sent = max((sent for begin, sent in begins if begin == position and sent <= newest), default=None)
         if timeline.versions[timeline.version_at(position)].schema.key:

@@ -12,7 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from airflow_provider_cdc.core.model.position import FILE_DIGITS, GENERATION_DIGITS, file_of, generation_of
+from airflow_provider_cdc.core.model.position import (
+    FILE_DIGITS,
+    GENERATION_DIGITS,
+    file_of,
+    generation_of,
+    is_before_log,
+)
 from spark_jobs.lake.begins import Begin
 from spark_jobs.lake.manifest import LandReport
 from spark_jobs.lake.stretches import Stretch
@@ -238,7 +244,7 @@ class Generations:
 
 def has_times(landed: LandReport) -> bool:
     """Return whether all records with positions in the source's log have source times; a full load stands before it."""
-    return all(stretch.time is not None or file_of(stretch.high) == 0 for stretch in _stretches(landed))
+    return all(stretch.time is not None or is_before_log(stretch.high) for stretch in _stretches(landed))
 
 
 def by_generation(landed: LandReport) -> dict[int, Shown]:

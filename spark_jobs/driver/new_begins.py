@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.model.gtid import parse_gtid
-from airflow_provider_cdc.core.model.position import binlog_position, file_of, generation_of, in_generation
+from airflow_provider_cdc.core.model.position import generation_of, in_generation, is_before_log
 from spark_jobs.driver.generations import (
     Generations,
     Marks,
@@ -44,6 +44,7 @@ from spark_jobs.lake.row_groups import SharedRowGroups, read_groups
 from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stretches import RECORD_COLUMNS, Stretch, record_documents
 
+BEFORE_LOG = r"^[0-9]+\.0+\."  # positions of which :func:`is_before_log` is true
 _ANY = "~"  # above every position
 _RECORDS = pa.schema([CHANGE_SCHEMA.field(name) for name in RECORD_COLUMNS])
 _AT_ONCE = 10_000  # records as objects
@@ -363,7 +364,7 @@ class _Known:
             unseen = gtid is not None and gtid.number > gtids.get(gtid.stream, -1)
             # records of several servers that one tool reads, as shards are, may overtake each other
             reached = position if gtid is None else highest.get(gtid.stream, position)
-            is_load = record["op"] == "snapshot" and file_of(at) == 0  # before the log, whenever it is sent
+            is_load = record["op"] == "snapshot" and is_before_log(at)  # before the log, whenever it is sent
             if not is_load and (
                 (at < reached and (unseen or _is_newer(record_time, time)))
                 or self.is_other(record)
@@ -429,9 +430,9 @@ def _each_partition(records: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 def _without_loads(records: pa.Table) -> pa.Table:
     """Leave out the rows of a snapshot that stand before the log, whenever they are sent."""
     low = pc.min(records.column("position")).as_py()
-    if low is None or file_of(low) > 0:
+    if low is None or not is_before_log(low):
         return records
-    before_log = pc.less(records.column("position"), binlog_position(1, 0, generation=generation_of(low)))
+    before_log = pc.match_substring_regex(records.column("position"), BEFORE_LOG)
     snapshot = pc.equal(records.column("op").cast(pa.string()), "snapshot")
     return records.filter(pc.invert(pc.fill_null(pc.and_(snapshot, before_log), False)))
 

@@ -62,7 +62,8 @@ class Planning:
         known = [*stated_changes(self.rules), *(SchemaChange.from_document(item) for item in job.schema_changes)]
         server = Server.of(job.format_options)
         self.layouts = StoredLayouts(job.tables, job.policy, job.format, job.format_options)
-        self.exact = open_format(job.format, job.format_options).order == "exact"
+        wire = open_format(job.format, job.format_options)
+        self.exact = wire.order == "exact"
         self.fresh = new_changes(known, read, observed, exact=self.exact, server=server)
         self.was = without_left_out(build_timeline(known, server, AskedChanges(history.asked())), job.tables)
         lower_case, self.case_is_known = server.lower_case_names is True, server.lower_case_names is not None
@@ -74,9 +75,16 @@ class Planning:
             self.now = without_left_out(build_timeline([*known, *self.fresh], server, self.asked), job.tables)
         self.states = {state.table_id: state for state in job.states}  # as known before the batch
         self.history = history
-        announced = job.schema_topic is not None
         self.starts = BaseStates(
-            self.was, self.now, job.seq, self.by_name, history, announced, self.layouts, lower_case=lower_case
+            self.was,
+            self.now,
+            job.seq,
+            self.by_name,
+            history,
+            job.schema_topic is not None,
+            self.layouts,
+            lower_case=lower_case,
+            full="full_snapshots" in wire.carries,
         )
         self.read = ReadRows(self.was, self.now, self.by_name, self.states, self.starts, history)
         self.tables = {i: timeline for i, timeline in self.now.tables.items() if self.read.shows(timeline)}

@@ -43,13 +43,15 @@ def observed(job: JobDocument, landed: LandReport) -> tuple[list[SchemaChange], 
     if job.schema_topic is not None:
         return [], {}
     wire = open_format(job.format, job.format_options)
+    without_ddl = "full_snapshots" in wire.carries
     changes: list[SchemaChange] = []
     unclear: dict[TableName, str] = {}
     for number, item in enumerate(
         sorted(landed.descriptions, key=lambda d: (d["position"], d["database"], d["table"]))
     ):
         try:
-            schema = wire.infer(wire.describe(item["columns"]))
+            description = wire.describe(item["columns"])
+            schema = wire.infer(description)
         except Exception as error:
             reason = "[schema.fault] what a row says of its columns cannot be read"
             unclear[TableName(item["database"], item["table"])] = (
@@ -67,6 +69,8 @@ def observed(job: JobDocument, landed: LandReport) -> tuple[list[SchemaChange], 
                 time=item.get("time"),
                 fallback=wire.ddl_among_rows,
                 chosen_key=wire.chosen_keys,
+                keyless=without_ddl and description.key is None,
+                rows=("read" if item.get("read") else "streamed") if without_ddl else "",
             )
             changes.append(change)
             # a name may be free, or another table's, at the last row and not at the first

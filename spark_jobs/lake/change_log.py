@@ -175,10 +175,14 @@ class LogWriter:
         )
 
     def _describe(self, names: Sequence[tuple[str, str]], rows: pa.Table, lengths: Sequence[int]) -> None:
-        """Note each distinct description of a table's columns with the first and the last position that has it."""
+        """Note each distinct description of a table's columns with the first and the last position that has it.
+
+        Those of snapshot rows are noted apart.
+        """
         times = rows.select(["columns", "position"]).append_column("time", rows.column("source_time").cast(pa.int64()))
         times = times.append_column("number", _numbers(lengths))
-        described = times.group_by(["number", "columns"], use_threads=False)
+        times = times.append_column("read", pc.equal(rows.column("op").cast(pa.string()), "snapshot"))
+        described = times.group_by(["number", "columns", "read"], use_threads=False)
         for row in described.aggregate([("position", "min"), ("position", "max"), ("time", "max")]).to_pylist():
             database, table = names[row["number"]]
             if row["columns"] is not None and database:
@@ -187,6 +191,7 @@ class LogWriter:
                     "position": row["position_min"] or "",
                     "last": row["position_max"] or "",
                     "time": row["time_max"],
+                    **({"read": True} if row["read"] else {}),
                 }
                 self.descriptions.append({"database": database, "table": table, **description})
 

@@ -25,9 +25,9 @@ from airflow_provider_cdc.core.formats.common.record_groups import unbroken_stre
 from airflow_provider_cdc.core.formats.contract import Format, Grouped, IdentifiesTables, Records, Tombstoned
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import is_clock_position, is_stale
+from airflow_provider_cdc.core.model.gtid import server_of
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.plan.chunks import cut_ranges
-from airflow_provider_cdc.core.timeline.timeline import server_of
 from spark_jobs.lake.begins import Begin, Begins
 from spark_jobs.lake.change_log import LogWriter
 from spark_jobs.lake.coded_rows import is_word

@@ -59,7 +59,7 @@ def explanation(task: ApplyTask, timeline: TableTimeline, policy: RunPolicy, pla
         "changes were denied": bool(timeline.denied),
         "TRUNCATE is ignored": policy.on_truncate == "ignore",
         "rows that foreign keys change are ignored": policy.on_cascade == "ignore" and bool(timeline.references),
-        "the log begins after the table": timeline.from_rows,
+        "the log begins after the table": timeline.from_rows and not timeline.known_begin,
         "the table begins with a snapshot that may have some of the changes": begins_with_snapshot(task),
         "the table begins with files that may have some of the changes": task.begins_with_files,
         "the source's log began again": bool(

@@ -146,10 +146,21 @@ class GapWitness:
         behind: BoolArray = pc.less(event_of(self._positions), event_of(pa.scalar(min(read)))).to_numpy()
         return behind
 
+    def _found_on_their_partition(self, event: IntArray) -> BoolArray:
+        """Return which changes must have found what stands before them on their own partition: that of their key."""
+        schema = self._typer.timeline.schema
+        key = {column.name for column in schema.key_columns}
+        found: BoolArray = np.zeros(len(event), dtype=bool)
+        if key and "keyed_partitions" in self._typer.wire.carries:
+            found = self._typer.have_key(self._event_rows[event], key)
+        return found
+
     def _note(self, kind: str, event: IntArray, columns: list[str] | None = None) -> None:
         """Note the changes of some events as contradictions."""
         findings = self.findings
         certain = self._certain[event]
+        if kind in (KEY_MISSING, ROW_DIFFERS) and not certain.all():
+            certain = certain | self._found_on_their_partition(event)
         findings.undecided += int((~certain).sum())
         columns = [name for name, one in zip(columns, certain, strict=True) if one] if columns else None
         event = event[certain]

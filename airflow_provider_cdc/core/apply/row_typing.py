@@ -20,7 +20,7 @@ from airflow_provider_cdc.core.apply.merge_plan import RowFailure
 from airflow_provider_cdc.core.apply.ordered_changes import RESTORED, AnyImages, Changes, Picked
 from airflow_provider_cdc.core.apply.row_images import LEFT_OUT, SchemaMissing, columns_of_no_row
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
-from airflow_provider_cdc.core.arrays import BoolArray, IntArray
+from airflow_provider_cdc.core.arrays import BoolArray, IntArray, indexes_by_mark
 from airflow_provider_cdc.core.formats.contract import Description, Format
 from airflow_provider_cdc.core.model.schema import Column, TableSchema
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
@@ -123,6 +123,13 @@ class RowTyper:
         """Return what different rows say of themselves."""
         texts, codes = self._texts_and_codes()
         return [self._description(text) for code in np.unique(codes[row_indexes]) if (text := texts[code]) is not None]
+
+    def have_key(self, row_indexes: IntArray, key: Collection[str]) -> BoolArray:
+        """Return which rows have a record key of these columns."""
+        texts, codes = self._texts_and_codes()
+        alike = [text is not None and {*(self._description(text).key or ())} == {*key} for text in texts]
+        flags: BoolArray = np.array(alike, dtype=bool)[codes[row_indexes]]
+        return flags
 
     def flags(self, name: str) -> np.ndarray:
         """Return a column of flags of all rows that only formats ordered by clock have; where it lacks, none is set."""
@@ -353,7 +360,7 @@ class RowTyper:
         texts, codes = self._texts_and_codes()
         marks = self.versions[row_indexes] * len(texts) + codes[row_indexes]
         spans = []
-        for members in _equal(marks):
+        for members in indexes_by_mark(marks):
             version, code = divmod(int(marks[members[0]]), len(texts))
             spans.append((version, texts[code], row_indexes[members]))
         return spans
@@ -374,14 +381,6 @@ class RowTyper:
 
     def _record_of(self, row_index: int) -> dict[str, Any]:
         return {name: self.changes.rows.column(name)[row_index].as_py() for name in ("topic", "partition", "offset")}
-
-
-def _equal(marks: np.ndarray) -> list[np.ndarray]:
-    """Return for each mark the indexes that have it, ascending."""
-    if (marks == marks[0]).all():  # most often, and without copies
-        return [np.arange(len(marks))]
-    order = np.argsort(marks, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(marks[order])) + 1)
 
 
 def _together(groups: Sequence[TypedRows]) -> TypedRows:

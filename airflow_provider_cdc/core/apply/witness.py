@@ -197,7 +197,7 @@ class Witness(GapWitness):
         if not len(event) or images["after"].stored:
             return
         rows, rows_before = self._events.rows[event], self._events.rows[before]
-        there = self._typer.image("before").there[rows] & images["after"].there[rows_before]
+        there = self._says_row(rows) & images["after"].there[rows_before]
         rows, rows_before, event = rows[there], rows_before[there], event[there]
         one, other = images["after"].at(rows_before), self._typer.image("before").at(rows)
         differing = np.flatnonzero(pc.not_equal(one, other).to_numpy(zero_copy_only=False))
@@ -211,7 +211,7 @@ class Witness(GapWitness):
     def _compare_stored(self, stored: pa.Table, event: IntArray) -> None:
         """Compare stored rows with the rows before the changes that found them, or a share of them."""
         rows = self._events.rows[event]
-        there = self._typer.image("before").there[rows]
+        there = self._says_row(rows)
         if there.sum() > _SAMPLED and self._verification.share < 1:
             there &= self._is_sampled(event)
         some = np.flatnonzero(there)
@@ -220,6 +220,13 @@ class Witness(GapWitness):
         numbers = np.arange(len(some))
         known = TypedRows(stored.take(pa.array(some)), numbers, {})
         self._compare_rows(known, numbers, self._rows_before.of(rows[some]), event[some])
+
+    def _says_row(self, rows: IntArray) -> BoolArray:
+        """Return which changes say what the row before them was, and not only its key."""
+        there: BoolArray = self._typer.image("before").there[rows]
+        if "deleted_keys" in self._typer.wire.carries:
+            there = there & ~self._typer.changes.are("delete", rows=rows)
+        return there
 
     def _is_sampled(self, event: IntArray) -> BoolArray:
         """Choose the same keys in every run: those whose digest is small."""

@@ -51,6 +51,7 @@ POLICIES: Mapping[str, OptionKind] = {
             "on_rename_column",
             "on_rename_table",
             "on_truncate",
+            "on_unseen_ddl",
             "on_widen_column",
             "quarantine_limit",
             "verify",

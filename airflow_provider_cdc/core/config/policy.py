@@ -30,6 +30,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "on_rename_column": ("apply", "keep", "fail", "ask"),
     "on_rename_table": ("apply", "fail", "ask"),
     "on_truncate": ("apply", "ignore", "fail", "ask"),
+    "on_unseen_ddl": ("ask", "apply", "fail"),
     "on_widen_column": ("apply", "fail", "ask"),
     "zero_dates": ("null", "text"),
 }
@@ -58,6 +59,8 @@ class RunPolicy:
         ``park`` it, or ``fail`` the batch.
     :param on_rename_column: ``apply``, ``keep`` the old column next to the new one, ``fail`` the batch, or ``ask``.
     :param on_truncate: ``apply``, ``ignore``, ``fail`` the batch, or ``ask``.
+    :param on_unseen_ddl: ``ask`` about a new table, or a change of columns, that only rows show in a log without DDL,
+        ``apply`` it, or ``fail`` the batch: what the stored rows got by it is in no record.
     :param ddl_grace_seconds: seconds that a table waits for a schema change its rows announce, before it is parked.
     :param batch_records: records of rows from which a request becomes a sequence of batches, each of about so many at
         most; None means any number on a cluster, and on one machine 12,000,000, or 4,000,000 of formats ordered by
@@ -95,6 +98,7 @@ class RunPolicy:
     on_rename_column: str = "apply"
     on_rename_table: str = "apply"
     on_truncate: str = "apply"
+    on_unseen_ddl: str = "ask"
     on_widen_column: str = "apply"
     ddl_grace_seconds: int = 300
     batch_records: int | None = None

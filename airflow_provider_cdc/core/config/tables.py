@@ -52,6 +52,7 @@ class TableRule:
     on_rename_column: str | None = None
     on_rename_table: str | None = None
     on_truncate: str | None = None
+    on_unseen_ddl: str | None = None
     on_widen_column: str | None = None
     tinyint1_as_boolean: bool | None = None
     verify: str | None = None

@@ -42,7 +42,10 @@ def generation_of(position: str) -> int:
 
 
 def file_of(position: str) -> int:
-    """Return the number of the binlog file of a position; 0 where it has none."""
+    """Return the number of the binlog file of a position; 0 where it has none.
+
+    Of a first number with more digits than a file's, the leading ones count: of a place in PostgreSQL's WAL, 10 GB each.
+    """
     return int(position[GENERATION_DIGITS + 1 :][:FILE_DIGITS] or 0)
 
 
@@ -50,6 +53,11 @@ def first_of(position: str) -> str:
     """Return the first position with the same generation and first number; these stand in front, padded."""
     generation, first, *rest = position.split(".")
     return ".".join([generation, first, *("0" * len(part) for part in rest)])
+
+
+def is_before_log(position: str) -> bool:
+    """Return whether a position stands before the source's log, as rows of a full load may: its first number is 0."""
+    return not position[GENERATION_DIGITS + 1 :].partition(".")[0].strip("0")
 
 
 def in_generation(position: str, generation: int) -> str:

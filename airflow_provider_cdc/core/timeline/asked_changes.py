@@ -21,7 +21,7 @@ ON_CREATE_TABLE, ON_DROP_COLUMN = "on_create_table", "on_drop_column"
 ON_DROP_TABLE, ON_KEY_CHANGE = "on_drop_table", "on_key_change"
 ON_MISSING_CREATE, ON_RENAME_COLUMN = "on_missing_create", "on_rename_column"
 ON_RENAME_TABLE, ON_TRUNCATE = "on_rename_table", "on_truncate"
-ON_WIDEN_COLUMN = "on_widen_column"
+ON_UNSEEN_DDL, ON_WIDEN_COLUMN = "on_unseen_ddl", "on_widen_column"
 
 DENIABLE = (ON_DROP_COLUMN, ON_DROP_TABLE, ON_RENAME_COLUMN, ON_TRUNCATE)
 """Policies whose changes can be left out for good.

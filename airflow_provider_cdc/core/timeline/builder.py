@@ -25,10 +25,11 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
     ON_MISSING_CREATE,
     ON_RENAME_TABLE,
     ON_TRUNCATE,
+    ON_UNSEEN_DDL,
     Answer,
     AskedChanges,
 )
-from airflow_provider_cdc.core.timeline.change_kinds import ROWS_WITHOUT_CREATE, kinds_between
+from airflow_provider_cdc.core.timeline.change_kinds import ROWS_WITHOUT_CREATE, kinds_between, unseen_change
 from airflow_provider_cdc.core.timeline.change_order import copies_of, in_source_order
 from airflow_provider_cdc.core.timeline.provenance import ANOTHER_TABLE
 from airflow_provider_cdc.core.timeline.relations import Relations
@@ -358,6 +359,7 @@ class TimelineBuilder(Relations):
             from_rows=not change.statement,
             supposed=supposed,
             described_at=change.snapshot,
+            known_begin=bool(change.rows),
         )
         self._working[table_id] = working
         self._own(change, name, table_id)
@@ -450,7 +452,8 @@ class TimelineBuilder(Relations):
             if name in self.timeline.doubtful or self.timeline.sent_again(name, change.position, change.time):
                 continue
             if name not in self.timeline.names:
-                self._discover(change, name)
+                if self._discover(change, name) and change.rows == "streamed":
+                    self._ask_unseen(change, name, "a table that no snapshot had: made, renamed, moved or empty before")
                 continue
             if known is not None and name not in self._open:
                 self._go_on_without_create(change, name, known)
@@ -461,10 +464,23 @@ class TimelineBuilder(Relations):
             if table_id in self._columnless:
                 self._describe_unknown(table_id, known)
                 continue
-            if change.chosen_key and not self.timeline.tables[table_id].from_rows:
+            if change.rows == "read":
+                self._settle_unseen(table_id)
+            if change.keyless or (change.chosen_key and not self.timeline.tables[table_id].from_rows):
                 known = self._working[table_id].with_own_key(known)  # a statement knows it
             if not change.fallback and self._may_lose_columns(change, name, known):
                 self._apply_structure(change, name, known)
+
+    def _ask_unseen(self, change: SchemaChange, name: TableName, what: str) -> None:
+        """Let a table wait with a change of which no record says what it did to the rows of before."""
+        table_id = self._open[name]
+        self.timeline.tables[table_id].unseen.append(change.position)
+        self._ask(change, table_id, name, ON_UNSEEN_DDL, what)
+
+    def _settle_unseen(self, table_id: str) -> None:
+        """Let a table wait no longer with changes from before a snapshot of it: its content begins again there."""
+        table = self.timeline.tables[table_id]
+        table.asked = [position for position in table.asked if position not in table.unseen]
 
     def _may_lose_columns(self, change: SchemaChange, name: TableName, known: TableSchema) -> bool:
         """Return whether nobody has to decide about columns that rows lack; where that is denied, let them stay."""
@@ -546,8 +562,11 @@ class TimelineBuilder(Relations):
     def _apply_structure(self, change: SchemaChange, name: TableName, known: TableSchema) -> None:
         """Begin a schema version as a tool's account, or rows, have it, where no text says what changed."""
         working = self._working[self._open[name]]
+        before = working.schema()
         working.adopt(known, change.position)
         self._begin_version(change, name, working.expressions)
+        if change.rows == "streamed" and (what := unseen_change(before, working.schema())):
+            self._ask_unseen(change, name, what)
 
     def _begin_version(self, change: SchemaChange, name: TableName, was: Mapping[int, Expression]) -> None:
         table, working = self.timeline.tables[self._open[name]], self._working[self._open[name]]

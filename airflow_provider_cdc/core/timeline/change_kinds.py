@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from airflow_provider_cdc.core.model.schema import Column, TableName, TableSchema
+from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableName, TableSchema
 from airflow_provider_cdc.core.timeline.asked_changes import (
     ON_ADD_COLUMN,
     ON_CONVERT_COLUMN,
@@ -19,12 +20,14 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
     ON_RENAME_COLUMN,
     ON_RENAME_TABLE,
     ON_TRUNCATE,
+    ON_UNSEEN_DDL,
     ON_WIDEN_COLUMN,
 )
 from airflow_provider_cdc.core.timeline.barriers import keeps_values
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline, Timeline
 
 ROWS_WITHOUT_CREATE = "rows without CREATE TABLE"
+UNSEEN_DDL = "DDL that only rows show"
 
 
 class TableChange(NamedTuple):
@@ -55,6 +58,8 @@ def changes_of(table: TableTimeline) -> Iterator[TableChange]:
     for old, new in pairwise(table.versions):
         for statement, policy in kinds_between(old.schema, new.schema):
             yield TableChange(new.position, table.last_name, statement, policy)
+    for position in table.unseen:
+        yield TableChange(position, table.last_name, UNSEEN_DDL, ON_UNSEEN_DDL)
     for position in table.clears:
         yield TableChange(position, table.last_name, "TRUNCATE TABLE", ON_TRUNCATE)
     for (_, old_name), (position, name) in pairwise(table.names):
@@ -92,6 +97,26 @@ def kinds_between(old: TableSchema, new: TableSchema) -> Iterator[tuple[str, str
     for statement, policy, has in _ALTERATIONS:
         if has(old, new):
             yield statement, policy
+
+
+def unseen_change(old: TableSchema, new: TableSchema) -> str:
+    """Return what became of a table's columns by a statement that no record has; empty for nothing.
+
+    A column that went may have been renamed, where another came at once, or may be generated: those are not streamed.
+    """
+    both = [(was, column) for column in new.columns if (was := old.column(column.id)) is not None]
+    known = {was.id for was, _ in both}
+    gone = [column.name for column in old.columns_in_rows if column.id not in known]
+    came = [column.name for column in new.columns if column.id not in known]
+    changed = [f"{now.name} from {was.type} to {now.type}" for was, now in both if _is_changed(was.type, now.type)]
+    parts = [f"{', '.join(came)} came" if came else "", f"{', '.join(gone)} went" if gone else "", *changed]
+    what = ", ".join(filter(None, parts))
+    return f"columns that only rows show: {what}" if what else ""
+
+
+def _is_changed(old: ColumnType, new: ColumnType) -> bool:
+    """Return whether stored values may have changed with a type; labels that were added change none."""
+    return replace(old, labels=()) != replace(new, labels=()) or not set(old.labels) <= set(new.labels)
 
 
 def _adds(old: TableSchema, new: TableSchema) -> bool:

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from airflow_provider_cdc.core.model import clock_position
 from airflow_provider_cdc.core.model.clock_position import REPEAT_MS, SOURCE, is_clock_position, same_millisecond
 from airflow_provider_cdc.core.model.formula import Computed
-from airflow_provider_cdc.core.model.gtid import parse_gtid
 from airflow_provider_cdc.core.model.relation import RelationChange
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
+from airflow_provider_cdc.core.timeline.taken_name import TakenName
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,9 @@ class SchemaChange:
     :param copy_of: position of the same statement on another partition, if a tool writes each to every partition.
     :param relation: what the source's own log says, by numbers; then the statement's text is for people only.
     :param chosen_key: the key of the structure may be one that the tool was set to write, not the table's.
+    :param keyless: the rows that show the structure have no key, which says nothing of the table's.
+    :param rows: in a log without DDL, what shows the structure: ``read`` rows of a snapshot of the whole table, or
+        ``streamed`` ones; else empty.
     """
 
     position: str
@@ -56,6 +59,8 @@ class SchemaChange:
     copy_of: str | None = None
     chosen_key: bool = False
     relation: RelationChange | None = None
+    keyless: bool = False
+    rows: str = ""
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -66,7 +71,7 @@ class SchemaChange:
         The DROP TABLE that begins a snapshot counts each time: the snapshot began again.
         """
         if not self.statement:
-            return self.position, self.database, "", self.structure
+            return self.position, self.database, "", (self.structure, self.keyless, self.rows)
         begins = self.snapshot is not None and self.statement.lstrip()[:10].upper() == "DROP TABLE"
         return self.position, self.database, self.statement, (self.snapshot, self.order) if begins else None
 
@@ -97,6 +102,8 @@ class SchemaChange:
             **({} if self.copy_of is None else {"copy_of": self.copy_of}),
             **({"chosen_key": True} if self.chosen_key else {}),
             **({} if self.relation is None else {"relation": self.relation.document()}),
+            **({"keyless": True} if self.keyless else {}),
+            **({"rows": self.rows} if self.rows else {}),
         }
 
     @staticmethod
@@ -117,12 +124,6 @@ def sent_apart(one: SchemaChange, other: SchemaChange) -> bool:
 def order_of_sending(change: SchemaChange) -> tuple[str, int, str]:
     """Return a sort key for statements by the time of sending; a copy may have the position of another partition."""
     return same_millisecond(change.position), change.sent or 0, change.position
-
-
-def server_of(transaction_id: str | None) -> str | None:
-    """Return which server wrote a GTID, None if the text is not a GTID."""
-    gtid = parse_gtid(transaction_id)
-    return None if gtid is None else gtid.flavour
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,20 +197,6 @@ class Block(NamedTuple):
         return f"{self.reason} -> {ends} at the source makes the table known again"
 
 
-class TakenName(NamedTuple):
-    """Hold that a table took the name of another one: its rows are known if rows of it were read before.
-
-    :param former: the names that it had before.
-    :param displaced: id of the table that had the name before, None if it existed before the log.
-    :param reason: what to say where no row of it was read.
-    """
-
-    position: str
-    former: tuple[TableName, ...]
-    displaced: str | None
-    reason: str
-
-
 @dataclass(slots=True)
 class TableTimeline:
     """Hold the history of one table from its creation on, under all its names.
@@ -230,6 +217,8 @@ class TableTimeline:
     :param supposed: whether no statement that is understood shows that the table exists; without rows it counts not.
     :param left_out: patterns of columns that are in no row, as the pipeline states them, in lower case.
     :param unwritten: columns of the source that its rows lack in the stream, though a snapshot may have them.
+    :param unseen: positions of changes that only rows show, in a log without DDL.
+    :param known_begin: whether a table that only rows show began with rows of a snapshot of all of it, or empty.
     :param described_at: Kafka's time, in milliseconds, of the snapshot's statement that made it known, None where no
         snapshot did.
     """
@@ -252,6 +241,8 @@ class TableTimeline:
     left_out: list[str] = field(default_factory=list)
     unwritten: list[str] = field(default_factory=list)
     described_at: int | None = None
+    unseen: list[str] = field(default_factory=list)
+    known_begin: bool = False
 
     @property
     def name(self) -> TableName | None:
@@ -334,6 +325,8 @@ class TableTimeline:
             "from_rows": self.from_rows,
             **({"left_out": self.left_out} if self.left_out else {}),
             **({"unwritten": self.unwritten} if self.unwritten else {}),
+            **({"unseen": self.unseen} if self.unseen else {}),
+            **({"known_begin": True} if self.known_begin else {}),
         }
 
     @staticmethod
@@ -355,6 +348,8 @@ class TableTimeline:
             data["from_rows"],
             left_out=list(data.get("left_out", ())),
             unwritten=list(data.get("unwritten", ())),
+            unseen=list(data.get("unseen", ())),
+            known_begin=data.get("known_begin", False),
         )
 
 

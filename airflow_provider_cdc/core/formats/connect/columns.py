@@ -176,6 +176,11 @@ class ColumnTexts:
         self._tables: dict[tuple[str, str], _Newest] = {}
         self._newest = _Newest()  # of the row before
 
+    @property
+    def key_names(self) -> tuple[str, ...] | None:
+        """The columns of the key of the row that was numbered last, None where they are not known."""
+        return self._newest.key_names
+
     def number(
         self,
         columns: tuple[str, ...] | None,

@@ -138,7 +138,7 @@ class DebeziumFormat:
         number = None if image is None else self._columns.number(columns, key, (database, table), image)
         transaction = self._connector.transaction_id(source)
         op = self._connector.row_op(op, source)
-        before, after = self._connector.images(op, before, after)
+        before, after = self._connector.images(op, before, after, None if key is None else self._columns.key_names)
         return (index, 0, "row", op, database, table, file, pos, row, time, None, transaction, before, after, number)
 
     def _logged(

@@ -22,7 +22,7 @@ from airflow_provider_cdc.core.values.scalar import binary, documents, temporal
 from airflow_provider_cdc.core.values.scalar.json_tokens import Number, datum_of, integer_of, numeral_of, string_of
 from airflow_provider_cdc.core.values.scalar.to_target import DateTime, fit, null_for
 from airflow_provider_cdc.core.values.shared import calendar, charsets, enum_set, geometry, time_zones
-from airflow_provider_cdc.core.values.shared.numbers import exact, plain, scaled
+from airflow_provider_cdc.core.values.shared.numbers import exact, plain_digits, scaled
 from airflow_provider_cdc.core.values.types import GEOMETRIES
 
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
@@ -171,7 +171,7 @@ def _variable_decimal(datum: Any, field: Field) -> str:
     raw = binary.base64_bytes(string_of(value))
     if not raw:
         raise ConversionError(Reason.NUMBER)
-    return plain(scaled(int.from_bytes(raw, "big", signed=True), scale), max(scale, 0))
+    return plain_digits(int.from_bytes(raw, "big", signed=True), scale)
 
 
 def _geometry(datum: Any, field: Field) -> Any:

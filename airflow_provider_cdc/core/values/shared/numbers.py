@@ -67,6 +67,14 @@ def plain(number: Decimal, scale: int) -> str:
     return f"-{text}" if unscaled < 0 else text
 
 
+def plain_digits(unscaled: int, scale: int) -> str:
+    """Write ``unscaled`` / 10^``scale``, however many thousands of digits it has."""
+    digits = "".join(map(str, Decimal(abs(unscaled)).as_tuple().digits)) + "0" * max(-scale, 0)
+    digits = digits.lstrip("0").rjust(max(scale, 0) + 1, "0")
+    text = f"{digits[:-scale]}.{digits[-scale:]}" if scale > 0 else digits
+    return f"-{text}" if unscaled < 0 else text
+
+
 def plain_decimal(number: Decimal, field: Field) -> str:
     """Write a number as its column prints it."""
     text = plain(number, scale_of(field))

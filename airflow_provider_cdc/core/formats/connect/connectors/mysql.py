@@ -61,7 +61,7 @@ class MySqlConnector:
         """Tell rows of incremental snapshots apart; those of a blocking one look like those of any other."""
         return "incremental" if op == "snapshot" and bytes(source.snapshot) == _INCREMENTAL else op
 
-    def images(self, op: str, before: bytes | None, after: bytes | None) -> Images:
+    def images(self, op: str, before: bytes | None, after: bytes | None, key: tuple[str, ...] | None) -> Images:
         """Return them as they are: the binlog has whole rows."""
         return before, after
 

@@ -10,7 +10,7 @@ import msgspec
 
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord
-from airflow_provider_cdc.core.formats.common.row_images import Images
+from airflow_provider_cdc.core.formats.common.row_images import Images, members_of
 from airflow_provider_cdc.core.formats.connect.connectors import postgresql_columns
 from airflow_provider_cdc.core.formats.connect.connectors.contract import SchemaLog
 from airflow_provider_cdc.core.formats.connect.connectors.postgresql_ddl import DDL_TABLE, DDL_TABLE_MEANING, DdlLog
@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.formats.connect.connectors.unchanged_values impor
     PLACEHOLDER,
     PLACEHOLDER_MEANING,
     UnchangedValues,
+    is_key_made_up,
 )
 from airflow_provider_cdc.core.formats.connect.messages import Named, Source, Transaction
 from airflow_provider_cdc.core.formats.contract import Description
@@ -37,7 +38,7 @@ class PostgreSqlConnector:
     no_key: tuple[str, ...] | None = None  # a table that was renamed or dropped meanwhile has none in its records
     carries = frozenset(
         {"rows", "progress", "transactions", "types", "ad_hoc_snapshots", "transaction_orders"}
-        | {"full_snapshots", "deleted_keys"}
+        | {"full_snapshots", "deleted_keys", "keyed_partitions"}
     )
     updates_move_keys = False  # a moved key is a delete and an insert
     partial_images = True
@@ -79,11 +80,19 @@ class PostgreSqlConnector:
             return op
         return op if _sequence(source.sequence)[0] is None else "incremental"
 
-    def images(self, op: str, before: bytes | None, after: bytes | None) -> Images:
+    def images(self, op: str, before: bytes | None, after: bytes | None, key: tuple[str, ...] | None) -> Images:
         """Return the images without values that did not come.
 
-        :raises UnsupportedRecord: ``record.value_missing``, a value that did not change is in no stored row of the key.
+        :raises UnsupportedRecord: ``record.value_missing``, a value that did not change is in no stored row of the key;
+            ``record.key_made_up``, a deleted row comes without its key.
         """
+        if op == "delete" and before is not None and key and is_key_made_up(members_of(before), key):
+            raise UnsupportedRecord(
+                "record.key_made_up",
+                "a deleted row comes with 0 or an empty value in all columns of its key, and with values in others, as "
+                "REPLICA IDENTITY USING INDEX lets it: set REPLICA IDENTITY DEFAULT or FULL for the table, then send "
+                "it again by a snapshot",
+            )
         if after is None or not self._unchanged.may_be_in(after):
             return before, after
         if op == "update":

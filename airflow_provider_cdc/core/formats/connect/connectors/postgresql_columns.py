@@ -65,6 +65,7 @@ _LOGICAL = {
 }
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _BITS = "io.debezium.data.Bits"
+_ENUM = "io.debezium.data.Enum"
 _GEOMETRY = "io.debezium.data.geometry."
 _DURATIONS = ("io.debezium.time.MicroDuration", "io.debezium.time.NanoDuration")
 
@@ -134,9 +135,11 @@ def _described(detail: Mapping[str, Any]) -> tuple[ColumnType, Encoded]:
     if logical in _LOGICAL:
         column, encoding = _LOGICAL[logical]
         return column, Encoded("", encoding)
+    if logical == _ENUM:  # a label may have a comma in it: they are only compared with those of other rows
+        return replace(_TEXT, labels=tuple(parameters.get("allowed", "").split(","))), Encoded("", Encoding.TEXT)
     if kind == "array":
         items_type, items = _described(detail.get("items") or {})
-        return _DOCUMENT, Encoded("", Encoding.LIST, items=(items, items_type))
+        return replace(_DOCUMENT, labels=items_type.labels), Encoded("", Encoding.LIST, items=(items, items_type))
     column, encoding = _PLAIN.get(kind, (_DOCUMENT, Encoding.DOCUMENT))
     return column, Encoded("", encoding)
 

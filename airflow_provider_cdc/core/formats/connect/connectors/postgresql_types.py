@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from airflow_provider_cdc.core.model.schema import ColumnType
 
-_TYPE = re.compile(r"(?P<name>[^(\[]+?)\s*(?:\((?P<arguments>[-\d,\s]+)\))?(?P<rest>[^\[]*?)(?P<array>(?:\[\d*\])*)")
+_TYPE = re.compile(r"(?P<name>[^(\[]+?)\s*(?:\((?P<arguments>[-\d,\s]+)\))?(?P<rest>[^(\[]*?)(?P<array>(?:\[\d*\])*)")
 _SCHEMA = re.compile(r'(?:"(?:[^"]|"")+"|[^".]+)\.')
 _TEXT, _BYTES, _DOCUMENT = ColumnType("longtext"), ColumnType("longblob"), ColumnType("json")
 _LONGEST_BITS = 64

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find values that an update does not carry because they did not change (docs/wire/debezium-postgres.md, TOAST).
+"""Find values that are not in a record: what an update left as it was, and keys of deleted rows.
+
+Sources: docs/wire/debezium-postgres.md.
 
 PostgreSQL keeps long values outside of the row, and its log lacks those that an update leaves as they are. Debezium
 writes a placeholder in their place, in a shape for each type.
@@ -10,6 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import uuid
+from collections.abc import Mapping
 
 import msgspec
 
@@ -19,6 +22,8 @@ PLACEHOLDER = "unavailable.value.placeholder"
 _DEFAULT = "__debezium_unavailable_value"
 PLACEHOLDER_MEANING = f"what stands for a long value that did not change (default {_DEFAULT}); hex: before bytes"
 _HEX = "hex:"
+# what Debezium puts into a column that may not be NULL, where the log lacks its value
+_FILLERS = frozenset({b"0", b"0.0", b"false", b'""', b'"AA=="', b'"0"', b'"00000000-0000-0000-0000-000000000000"'})
 
 
 class UnchangedValues:
@@ -66,6 +71,17 @@ class UnchangedValues:
             elif name in had and bytes(had[name]) not in self._shapes:
                 result[name] = had[name]
         return msgspec.json.encode(result)
+
+
+def is_key_made_up(deleted: Mapping[str, msgspec.Raw], key: tuple[str, ...]) -> bool:
+    """Return whether a deleted row has values, but none in its key: then others identify it (USING INDEX).
+
+    :param deleted: members of its image.
+    """
+    if any(bytes(deleted.get(name, b"")) not in _FILLERS for name in key):
+        return False
+    others = (bytes(value) for name, value in deleted.items() if name not in key)
+    return any(value != b"null" and value not in _FILLERS for value in others)
 
 
 def _bytes(placeholder: str) -> bytes:

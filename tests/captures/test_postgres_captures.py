@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recorded traffic of Debezium's PostgreSQL connector: each table equals the source, or says why it is parked.
+
+The records are read from memory: the broker has its part in ``test_captures.py``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs.driver.approval import NewGenerationError
+from spark_jobs.lake.storage import table_location
+from spark_jobs.sinks.delta.table import DeltaLocation
+from tests.captures.in_memory import DATA, checkpoints, records
+from tests.captures.postgres_truth import SourceTable, create_table, differing, load
+from tests.histories.log import Log
+from tests.histories.records import Record as LogRecord
+from tests.histories.scripted import Script
+
+MAIN, BARE = "public-postgres-15", "public-postgres-bare-15"
+NEW_LOG, FAILOVER = "public-postgres-newlog-15", "public-postgres-failover-18"
+FIRST = "source_at/0.jsonl.xz"
+# what a page of the format says of a table that is parked (docs/formats/debezium-postgres.md)
+REASONS = (
+    "on_unseen_ddl is ask",
+    "record.value_missing",
+    "record.key_made_up",
+    "format.interval_inexact",
+    "reason=dimensions_lost",
+    "reason=out_of_range",
+    "apply.key_unproven",
+    "apply.contradicted",
+    "apply.row_not_found",
+    "apply.schema_missing",
+    "rows arrived but no CREATE TABLE",
+)
+# what no reader can see (docs/formats/debezium-postgres.md, "What the tool loses"): table -> part of what differs
+ENUM = "'blue'"  # its label 'sad' was renamed
+LOST = {
+    MAIN: {
+        "app.arrays": "instead of '{blue}'",
+        "app.contacts": f"instead of {ENUM}",
+        "app.texts": f"instead of {ENUM}",
+        "app.numbers": "None instead of",  # NaN and Infinity, under decimal.handling.mode=precise
+        "app.events": "",  # its partitions' rows are streamed under their own names
+    },
+    BARE: {
+        "app.arrays": "instead of '{",  # items of dates are numbers, and the label
+        "app.contacts": f"instead of {ENUM}",
+        "app.texts": f"instead of {ENUM}",
+        "app.numbers": "N",  # NAN and POSITIVE_INFINITY, under decimal.handling.mode=string
+        "app.events": "'",  # a partition was attached, another detached
+        "app.events_2026_01": "",  # rows of partitions are streamed under the root's name
+        "app.events_2026_02": "",
+        "ctl.beat": "at of",  # a heartbeat was on its way
+    },
+    NEW_LOG: {},
+    FAILOVER: {},
+}
+UNLOGGED = {"app.unlogged"}  # never in the WAL
+# the connector did not run; the failover lost transactions that had been read
+UNREAD = {NEW_LOG: {2}, FAILOVER: {6, 7, 8}}
+# tables that are equal at every point, at least
+EQUAL = {
+    MAIN: {"app.Mixed Case", "app.customers", "app.shard_0", "app.shard_1", "app.stock", "app.metrics"},
+    BARE: {"app.Mixed Case", "app.customers", "app.shard_0", "app.shard_1", "app.stock", "ctl.marker"},
+    NEW_LOG: {"app.accounts", "app.orders", "app.visits"},
+    FAILOVER: {"app.accounts", "app.orders", "app.visits"},
+}
+
+
+def pipeline(name: str, log: Log, root: Path, **policy: Any) -> Script:
+    """Return a pipeline over a capture; without schemas it states the tables as the snapshot found them."""
+    for record in records(name):
+        partition = log.partitions.setdefault((record.topic, record.partition), [])
+        assert record.offset == len(partition)
+        partition.append(LogRecord(record.topic, record.partition, record.timestamp, record.key, record.value))
+    options, tables = {"connector": "postgresql"}, {}
+    if name == BARE:
+        options |= {"decimal.handling.mode": "string", "interval.handling.mode": "string"}
+        first = DATA / name / FIRST
+        tables = {table.name: {"create": create_table(first, table.name)} for table in load(first)}
+    return Script(log, root, schema_topic=None, options=options, tables=tables, policy=policy)
+
+
+def sync(script: Script, ends: Mapping[tuple[str, int], int]) -> None:
+    """Read up to these offsets; a log that begins again is approved, as an operator would."""
+    ends = {where: max(end, script.ends.get(where, 0)) for where, end in ends.items() if where in script.log.partitions}
+    try:
+        script.sync(ends)
+    except NewGenerationError as error:
+        first = error.where["first_records"].split()[0]
+        script.sync(ends, new_generation=first)
+
+
+def verdict(script: Script, table: SourceTable) -> str:
+    """Return ``equal``, ``parked``, or what is wrong."""
+    states = [state for state in script.states.values() if (state.database, state.table) == (table.schema, table.table)]
+    if not states:
+        return "equal" if not table.rows else "absent"
+    if states[-1].state != "ok":
+        assert any(reason in str(states[-1].reason) for reason in REASONS), states[-1].reason
+        return "parked"
+    location = DeltaLocation(table_location(str(script.root), table.schema, table.table), {})
+    problems = differing(table, location.rows())
+    return "; ".join(problems[:5]) or "equal"
+
+
+def verdicts(name: str, script: Script, truth: Path) -> dict[str, str]:
+    """Return the verdict of each table that the source had, none of which may be wrong."""
+    found = {table.name: verdict(script, table) for table in load(truth)}
+    for table, outcome in found.items():
+        lost = LOST[name].get(table)
+        if outcome not in ("equal", "parked") and table not in UNLOGGED:
+            assert lost is not None and all(lost in part for part in outcome.split("; ")), f"{table}: {outcome}"
+    return found
+
+
+@pytest.mark.parametrize("name", [MAIN, BARE, NEW_LOG, FAILOVER])
+def test_tables_equal_the_source_at_recorded_points_or_say_why_not(name: str, log: Log, tmp_path: Path) -> None:
+    script = pipeline(name, log, tmp_path)
+    for number, (truth, ends) in enumerate(
+        sorted(checkpoints(name), key=lambda point: int(point[0].name.split(".")[0]))
+    ):
+        sync(script, ends)
+        if number not in UNREAD.get(name, ()):
+            found = verdicts(name, script, truth)
+            assert {table for table, outcome in found.items() if outcome == "equal"} >= EQUAL[name] & found.keys()
+
+
+@pytest.mark.parametrize("cuts", [1, 3, 12])
+@pytest.mark.parametrize("name", [MAIN, BARE, FAILOVER])
+def test_tables_equal_the_source_however_batches_are_cut(name: str, cuts: int, log: Log, tmp_path: Path) -> None:
+    script = pipeline(name, log, tmp_path)
+    chance = random.Random(cuts)
+    for number in range(1, cuts):
+        most = {where: len(all_) * number // cuts + 3 for where, all_ in log.partitions.items()}
+        sync(script, {where: min(chance.randint(0, most[where]), len(all_)) for where, all_ in log.partitions.items()})
+    sync(script, {where: len(all_) for where, all_ in log.partitions.items()})
+    found = verdicts(name, script, DATA / name / "source_final.jsonl.xz")
+    assert {table for table, outcome in found.items() if outcome == "equal"} >= EQUAL[name] & found.keys()
+
+
+def test_tables_that_are_new_are_equal_once_that_is_allowed(log: Log, tmp_path: Path) -> None:
+    script = pipeline(MAIN, log, tmp_path, on_unseen_ddl="apply")
+    points = sorted(checkpoints(MAIN), key=lambda point: int(point[0].name.split(".")[0]))
+    for _, ends in points[:6]:
+        sync(script, ends)
+    found = {table.name: verdict(script, table) for table in load(points[5][0])}
+    made = {"ctl.marker", "app.born", "app.like_", "app.copied", "app.events_2026_03"}
+    assert {table: found[table] for table in made} == dict.fromkeys(made, "equal")
