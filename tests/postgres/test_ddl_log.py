@@ -146,8 +146,8 @@ def test_stored_rows_get_the_constant_that_the_server_stored(database: Connectio
             database,
             "CREATE TABLE app.t (id int)",
             "ALTER TABLE app.t ADD i int DEFAULT 7, ADD n numeric(6,2) DEFAULT 1.5, ADD e text DEFAULT '',"
-            " ADD s text DEFAULT 'a \"b\" \\ {c}', ADD o bool DEFAULT true, ADD d date DEFAULT '2026-01-02', ADD x text,"
-            " ADD z timestamptz DEFAULT '2026-07-01 10:00+02', ADD w text DEFAULT NULL",
+            " ADD s text DEFAULT 'a \"b\" \\ {c}', ADD o bool DEFAULT true, ADD d date DEFAULT '2026-01-02',"
+            " ADD x text, ADD z timestamptz DEFAULT '2026-07-01 10:00+02', ADD w text DEFAULT NULL",
             "ALTER TABLE app.t ALTER i SET DEFAULT 8, ALTER x SET DEFAULT 'later'",
         ),
         "app.t",
