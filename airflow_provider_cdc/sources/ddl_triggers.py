@@ -48,7 +48,7 @@ def install_sql(log: QualifiedName) -> tuple[str, str]:
     """Return SQL that makes table, functions and triggers, and SQL that writes each table there is into the log.
 
     Both are to be sent apart: the second one ends several transactions. They may run again: what is there is replaced,
-    and the tables are described anew.
+    and the tables are described again.
     """
     return _filled(_INSTALL, log), _filled(_DESCRIBE, log)
 
@@ -64,7 +64,7 @@ def heartbeat_sql(beat: QualifiedName) -> tuple[str, str]:
 
 
 def _filled(text: str, table: QualifiedName) -> str:
-    places = {
+    names = {
         "@schema@": quoted(table.schema),
         "@table@": table.sql,
         "@literal@": "'" + table.sql.replace("'", "''") + "'",
@@ -76,8 +76,8 @@ def _filled(text: str, table: QualifiedName) -> str:
         "@on_drop@": f"{quoted(table.schema)}.{_PREFIX}on_drop",
         "@on_rewrite@": f"{quoted(table.schema)}.{_PREFIX}on_rewrite",
     }
-    for place, value in places.items():
-        text = text.replace(place, value)
+    for name, value in names.items():
+        text = text.replace(name, value)
     return text.strip() + "\n"
 
 

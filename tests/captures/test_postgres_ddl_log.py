@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recorded PostgreSQL whose event triggers wrote its DDL: each table is equal, or set aside where it has to be."""
+"""A recorded PostgreSQL whose event triggers wrote its DDL: its tables are equal, or not, with reasons of a list."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def script(log: Log, root: Path) -> Script:
 
 
 def check(script: Script, truth: Path) -> None:
-    """Compare each table with the database's own content: it is equal, or set aside for the reason of the list."""
+    """Compare each table with the database's own content: it is equal, or not made with the reason of the list."""
     point, equal, aside = int(truth.name.split(".")[0]), set(), {}
     for table in load(truth):
         if table.schema == "ctl":

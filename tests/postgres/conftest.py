@@ -6,15 +6,15 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 
+from tests.postgres.database import Connection
+
 if TYPE_CHECKING:
     from tests.services.postgres import Postgres
-
-Connection = psycopg.Connection[Any]
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a real server's triggers write, as the timeline reads it: its structures are those of the catalogue."""
+"""Compare the timeline of what a real server's triggers write with its catalogue."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.asked_changes import Answer, AskedChange, AskedChanges
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
-from tests.postgres.conftest import Connection
-from tests.postgres.test_ddl_triggers import install
+from tests.postgres.database import Connection, install
 from tests.sample import TIMES
 
 # the columns of JSON come as texts, as the connector writes them
@@ -28,7 +27,7 @@ SELECT (to_jsonb(l) || jsonb_build_object('columns', l.columns::text, 'key', l.k
 
 
 def changes(database: Connection, *, op: str = "insert", again: int = 0) -> list[SchemaChange]:
-    """Return the schema changes of all rows of the log, one at each place.
+    """Return the schema changes of all rows of the log, one at each position.
 
     :param again: rows that a snapshot at the end reads again, from the first on.
     """
@@ -37,10 +36,10 @@ def changes(database: Connection, *, op: str = "insert", again: int = 0) -> list
     end = len(rows) + 1
     entries = [(op, (number, number, 1), row) for number, row in enumerate(rows, 1)]
     entries += [("incremental", (end, 0, 0), row) for row in rows[:again]]
-    for number, (kind, place, row) in enumerate(entries):
-        change = log.change(kind, place, row)
+    for number, (kind, at, row) in enumerate(entries):
+        change = log.change(kind, at, row)
         if change is not None:
-            position = binlog_position(*change.place)
+            position = binlog_position(*change.position)
             relation = log.relation(change.text)
             document = SchemaChange(
                 position, number, change.database, change.statement, dialect=log.dialect, relation=relation
@@ -61,18 +60,18 @@ def table(timeline: Timeline, name: str) -> TableTimeline:
     return owner
 
 
-def columns(found: TableTimeline) -> list[str]:
-    return [column.name for column in found.schema.columns]
+def columns(known: TableTimeline) -> list[str]:
+    return [column.name for column in known.schema.columns]
 
 
-def reason(found: TableTimeline) -> str:
-    block = found.unknown_since()
+def reason(known: TableTimeline) -> str:
+    block = known.unknown_since()
     return "" if block is None else block.reason
 
 
-def fills(found: TableTimeline) -> dict[str, str | None]:
-    names = {column.id: column.name for version in found.versions for column in version.schema.columns}
-    return {names[column]: fill.text for column, fill in found.fills.items()}
+def fills(known: TableTimeline) -> dict[str, str | None]:
+    names = {column.id: column.name for version in known.versions for column in version.schema.columns}
+    return {names[column]: fill.text for column, fill in known.fills.items()}
 
 
 def in_catalogue(database: Connection) -> dict[str, Any]:
@@ -95,11 +94,11 @@ def in_catalogue(database: Connection) -> dict[str, Any]:
 
 def in_timeline(timeline: Timeline) -> dict[str, Any]:
     result = {}
-    for found in timeline.tables.values():
-        if found.name is not None and found.name.database in ("app", "other") and found.schema.columns:
-            schema = found.schema
+    for known in timeline.tables.values():
+        if known.name is not None and known.name.database in ("app", "other") and known.schema.columns:
+            schema = known.schema
             described = [(column.name, column.type) for column in schema.columns]
-            result[str(found.name)] = described, [column.name for column in schema.key_columns]
+            result[str(known.name)] = described, [column.name for column in schema.key_columns]
     return result
 
 
@@ -141,7 +140,7 @@ def test_names_that_are_exchanged_stay_with_their_tables(database: Connection) -
 
 def test_stored_rows_get_the_constant_that_the_server_stored(database: Connection) -> None:
     install(database)
-    found = table(
+    known = table(
         run(
             database,
             "CREATE TABLE app.t (id int)",
@@ -152,8 +151,8 @@ def test_stored_rows_get_the_constant_that_the_server_stored(database: Connectio
         ),
         "app.t",
     )
-    assert reason(found) == ""
-    assert fills(found) == {
+    assert reason(known) == ""
+    assert fills(known) == {
         "i": "7",
         "n": "1.50",
         "s": 'a "b" \\ {c}',
@@ -236,7 +235,7 @@ def test_what_can_be_computed_needs_none(database: Connection, statement: str) -
 
 def test_columns_that_no_row_has_are_left_out_and_noted(database: Connection) -> None:
     install(database)
-    found = table(
+    known = table(
         run(
             database,
             "CREATE TYPE app.pair AS (a int, b int)",
@@ -244,16 +243,16 @@ def test_columns_that_no_row_has_are_left_out_and_noted(database: Connection) ->
         ),
         "app.t",
     )
-    assert columns(found) == ["id"]
-    assert all(found.leaves_out(name) for name in ("b", "p", "g"))
-    assert any("b, p, g" in note for note in found.notes)
+    assert columns(known) == ["id"]
+    assert all(known.leaves_out(name) for name in ("b", "p", "g"))
+    assert any("b, p, g" in note for note in known.notes)
     shown = table(run(database, "ALTER TABLE app.t ALTER g DROP EXPRESSION"), "app.t")
     assert "no row had g" in reason(shown)
 
 
 def test_a_key_is_the_one_that_the_table_has_then(database: Connection) -> None:
     install(database)
-    found = table(
+    known = table(
         run(
             database,
             "CREATE TABLE app.t (id int, v int NOT NULL, PRIMARY KEY (v, id))",
@@ -262,7 +261,7 @@ def test_a_key_is_the_one_that_the_table_has_then(database: Connection) -> None:
         ),
         "app.t",
     )
-    assert [[c.name for c in v.schema.key_columns] for v in found.versions] == [["v", "id"], ["id"], []]
+    assert [[c.name for c in v.schema.key_columns] for v in known.versions] == [["v", "id"], ["id"], []]
 
 
 def test_a_table_is_older_than_its_first_description_where_no_statement_made_it(database: Connection) -> None:
@@ -364,8 +363,8 @@ def test_a_column_that_is_kept_stays_in_the_target(database: Connection) -> None
     install(database)
     run(database, "CREATE TABLE app.t (id int PRIMARY KEY, a int, b int)", "ALTER TABLE app.t DROP a")
     policy = asked(database, "on_drop_column", "keep")
-    found = table(build_timeline(changes(database), asked=policy), "app.t")
-    assert {column.name: column.dropped for column in found.schema.columns} == {"id": False, "b": False, "a": True}
+    known = table(build_timeline(changes(database), asked=policy), "app.t")
+    assert {column.name: column.dropped for column in known.schema.columns} == {"id": False, "b": False, "a": True}
     later = table(run(database, "ALTER TABLE app.t ADD a int"), "app.t")
     assert columns(later) == ["id", "b", "a"]
 
@@ -375,14 +374,14 @@ def test_a_renamed_column_that_is_kept_stays_next_to_the_new_one(database: Conne
     run(database, "CREATE TABLE app.t (id int PRIMARY KEY, a int)", "ALTER TABLE app.t RENAME a TO b",
         "ALTER TABLE app.t ADD c int")  # fmt: skip
     policy = asked(database, "on_rename_column", "keep")
-    found = table(build_timeline(changes(database), asked=policy), "app.t")
-    assert {column.name: column.dropped for column in found.schema.columns} == {
+    known = table(build_timeline(changes(database), asked=policy), "app.t")
+    assert {column.name: column.dropped for column in known.schema.columns} == {
         "id": False,
         "b": False,
         "c": False,
         "a": True,
     }
-    assert fills(found)["b"] is None
+    assert fills(known)["b"] is None
 
 
 def test_a_drop_that_waits_leaves_the_table_as_it_was(database: Connection) -> None:
@@ -390,10 +389,10 @@ def test_a_drop_that_waits_leaves_the_table_as_it_was(database: Connection) -> N
     run(database, "CREATE TABLE app.t (id int PRIMARY KEY, a int)", "ALTER TABLE app.t DROP a",
         "ALTER TABLE app.t ADD c int")  # fmt: skip
     policy = asked(database, "on_drop_column", "ask")
-    found = table(build_timeline(changes(database), asked=policy), "app.t")
-    assert columns(found) == ["id", "a"]
+    known = table(build_timeline(changes(database), asked=policy), "app.t")
+    assert columns(known) == ["id", "a"]
     (waiting,) = policy.every()
-    assert waiting.answer == Answer.OPEN and found.asked == [waiting.position]
+    assert waiting.answer == Answer.OPEN and known.asked == [waiting.position]
     policy.decide(AskedChange(*waiting.key[:3], waiting.policy, waiting.statement, Answer.APPLY))
     assert columns(table(build_timeline(changes(database), asked=policy), "app.t")) == ["id", "c"]
 

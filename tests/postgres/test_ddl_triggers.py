@@ -13,15 +13,8 @@ import psycopg
 import pytest
 
 from airflow_provider_cdc.cli import main
-from airflow_provider_cdc.sources.ddl_triggers import install_sql, qualified, uninstall_sql
-from tests.postgres.conftest import Connection
-
-LOG = qualified("ctl.ddl_log")
-
-
-def install(database: Connection) -> None:
-    for statement in install_sql(LOG):
-        database.execute(statement)  # type: ignore[arg-type]
+from airflow_provider_cdc.sources.ddl_triggers import uninstall_sql
+from tests.postgres.database import LOG, Connection, install
 
 
 def rows(database: Connection, since: int = 0) -> list[dict[str, Any]]:
@@ -59,7 +52,7 @@ def test_what_is_there_already_is_described(database: Connection) -> None:
     assert row["system_identifier"].isdigit()
 
 
-def test_a_second_installation_describes_anew_and_doubles_no_trigger(database: Connection) -> None:
+def test_a_second_installation_describes_again_and_doubles_no_trigger(database: Connection) -> None:
     database.execute("CREATE TABLE app.t (id int PRIMARY KEY)")
     install(database)
     install(database)
@@ -283,8 +276,8 @@ def test_ddl_that_began_before_the_triggers_is_waited_for(database: Connection) 
 def test_the_command_installs_and_removes(database: Connection, capsys: pytest.CaptureFixture[str]) -> None:
     database.execute("CREATE TABLE app.t (id int)")
     assert main(["postgres", "ddl-triggers", "--install", "shop_db", "--table", 'Audit."Ddl Log"']) == 0
-    found = database.execute('SELECT event, object FROM audit."Ddl Log"').fetchall()
-    assert found == [("install", "app.t")]
+    stored = database.execute('SELECT event, object FROM audit."Ddl Log"').fetchall()
+    assert stored == [("install", "app.t")]
     assert main(["postgres", "ddl-triggers", "--uninstall", "shop_db", "--table", 'audit."Ddl Log"']) == 0
     assert database.execute("SELECT count(*) FROM pg_event_trigger").fetchone() == (0,)
     assert capsys.readouterr().err == ""
@@ -311,7 +304,7 @@ def test_the_heartbeat_writes_who_the_server_is(database: Connection, capsys: py
     assert timeline == "00000001"
 
 
-def test_a_login_without_rights_is_told_so(
+def test_a_login_without_rights_is_explained(
     database: Connection, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     role = f"plain_{time.time_ns()}"

@@ -11,7 +11,7 @@ from airflow_provider_cdc.core.plain_data import Document
 
 
 class RelationEvent(StrEnum):
-    """Say what a change tells of a table."""
+    """Say what a change shows of a table."""
 
     DESCRIBED = "described"  # its structure from here on
     DROPPED = "dropped"

@@ -131,9 +131,9 @@ class Relations(UnknownTables):
             self._relations.pop(number, None)
 
     def _note_rewritten(self, known: _Relation, position: str, relation: RelationChange) -> None:
-        """Block a table whose rows were written anew, until its description shows that they can be computed."""
+        """Block a table whose rows were written again, until its description shows that they can be computed."""
         if relation.rewrite & _CHANGES_ROWS or not relation.rewrite:
-            block = Block(position, "ALTER TABLE wrote all rows anew, and the log does not say what they are")
+            block = Block(position, "ALTER TABLE wrote all rows again, and the log does not say what they are")
             self.timeline.tables[known.table_id].blocked.append(block)
             known.rewritten.append((block, relation.rewrite or _CHANGES_ROWS))
 
@@ -249,22 +249,22 @@ class Relations(UnknownTables):
         if Answer.OPEN in answers.values():
             return False
         key = [known.columns[attnum] for attnum in relation.structure.key]
-        kept = [column for column in working.columns if column.dropped]
+        stays = [column for column in working.columns if column.dropped]
         if answers.get(ON_DROP_COLUMN) == Answer.DENY:
-            kept += gone
+            stays += gone
         if answers.get(ON_RENAME_COLUMN) == Answer.DENY:
             for old, attnum, new in renamed:
                 own = self._column_id(known, number, replace(new, id=attnum), renamed=new.name)
                 columns[columns.index(new)] = replace(new, id=own)
                 key = [own if i == old.id else i for i in key]
                 working.without_fill.add(own)
-                kept.append(old)
-        if any(column.id in working.key for column in kept):
+                stays.append(old)
+        if any(column.id in working.key for column in stays):
             self._block_columns(change, name, "a column of the key is dropped or renamed, so it cannot stay as it was")
         columns = [_as_known(before.get(column.id), column) for column in columns]
         self._settle_rewrites(change, relation, known, name, before, columns)
         names = {column.name for column in columns}
-        columns += [_kept(column) for column in kept if column.name not in names]
+        columns += [_only_in_target(column) for column in stays if column.name not in names]
         working.columns, working.key = columns, key
         self._begin_version(change, name, was)
         return True
@@ -350,7 +350,7 @@ def _as_known(was: Column | None, now: Column) -> Column:
     return now if was is None else replace(now, default=was.default)
 
 
-def _kept(column: Column) -> Column:
+def _only_in_target(column: Column) -> Column:
     """Return a column that only the target has from here on."""
     return replace(column, nullable=True, default=None, generated=False, auto_increment=False, dropped=True)
 

@@ -145,13 +145,13 @@ class DebeziumFormat:
         self, out: ChangeBuilder, index: int, message: Payload, op: str, source: Source, log: SchemaLog
     ) -> None:
         """Add the schema change that a row stands for."""
-        place = self._position(source, message.transaction)
+        position = self._position(source, message.transaction)
         after = None if message.after in _ABSENT else bytes(message.after)
-        change = log.change(self._connector.row_op(op, source), place, after)
+        change = log.change(self._connector.row_op(op, source), position, after)
         if change is None:
             out.ignore(index)
             return
-        file, pos, row = change.place
+        file, pos, row = change.position
         out.add(
             index,
             "schema",

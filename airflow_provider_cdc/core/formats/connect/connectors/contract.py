@@ -17,14 +17,14 @@ from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 class LoggedChange(NamedTuple):
     """Hold a schema change that a row of a table stands for.
 
-    :param place: where it stands in the source's log, as :meth:`Connector.position` gives it.
+    :param position: where it stands in the source's log, as :meth:`Connector.position` gives it.
     :param statement: its text, for people.
     :param database: of the table that it changes.
     :param table: its name, None where the row does not say.
     :param text: what :meth:`SchemaLog.relation` reads.
     """
 
-    place: tuple[int, int, int]
+    position: tuple[int, int, int]
     statement: str
     database: str
     table: str | None
@@ -43,11 +43,11 @@ class SchemaLog(Protocol):
         """Return whether a row is one of this table."""
         ...
 
-    def change(self, op: str, place: tuple[int, int, int], after: bytes | None) -> LoggedChange | None:
+    def change(self, op: str, position: tuple[int, int, int], after: bytes | None) -> LoggedChange | None:
         """Return the schema change that a row stands for, None where it changes no table.
 
         :param op: of the row, as :meth:`Connector.row_op` says it.
-        :param place: of the row.
+        :param position: of the row.
         :raises ValueError: it is no such row.
         """
         ...

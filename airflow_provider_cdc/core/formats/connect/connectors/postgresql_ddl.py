@@ -103,10 +103,10 @@ class DdlLog:
         """Return whether a row is one of the log."""
         return source.table == self._name and source.schema == self._schema
 
-    def change(self, op: str, place: tuple[int, int, int], after: bytes | None) -> LoggedChange | None:
+    def change(self, op: str, position: tuple[int, int, int], after: bytes | None) -> LoggedChange | None:
         """Return the schema change that a row stands for, None where no table is another one by it.
 
-        Rows that a snapshot reads say what happened before it: they stand before its place, in their own order.
+        Rows that a snapshot reads say what happened before it: they stand before its position, in their own order.
 
         :raises ValueError: it is not a row that the triggers write.
         """
@@ -117,9 +117,9 @@ class DdlLog:
         if relation is None:
             return None
         if op != "insert":
-            place = place[0], max(0, place[1] - 1), row.id % _ROW_DIGITS
+            position = position[0], max(0, position[1] - 1), row.id % _ROW_DIGITS
         statement = row.query or f"{row.tag or row.event} {row.object or ''}".rstrip()
-        return LoggedChange(place, statement, relation.database, relation.table or None, after.decode())
+        return LoggedChange(position, statement, relation.database, relation.table or None, after.decode())
 
     def relation(self, text: str) -> RelationChange:
         """Read what :meth:`change` gave.

@@ -69,7 +69,7 @@ def is_built_in(text: str) -> bool:
 
 
 def is_unread(text: str) -> bool:
-    """Return whether the connector leaves columns of a type out, unless it is told to write their bytes."""
+    """Return whether the connector leaves columns of a type out, unless its settings let it write their bytes."""
     name, _, is_array = _parts(text)
     return name in _UNREAD and not is_array
 
