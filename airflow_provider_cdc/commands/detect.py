@@ -71,6 +71,7 @@ def first_records(recorded: Iterable[bytes | None]) -> tuple[list[Records], int]
 def _document(detected: Detection) -> dict[str, object]:
     return {
         "format": detected.format,
+        "options": dict(detected.options),
         "candidates": [
             {"format": one.format, "share": one.share, "evidence": one.evidence} for one in detected.candidates
         ],
@@ -82,6 +83,8 @@ def _document(detected: Detection) -> dict[str, object]:
 def _print(detected: Detection) -> None:
     name = "undecided" if detected.format is None else detected.format
     print(f"{name} ({detected.records} records looked at)")
+    for option, value in detected.options:
+        print(f"  state source.options.{option}: {value}")
     for sentence in detected.near_misses:
         print(f"  they look like {sentence}")
     if detected.candidates:

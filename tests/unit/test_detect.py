@@ -41,7 +41,7 @@ def test_machines_get_a_document(tmp_path: Path, capsys: pytest.CaptureFixture[s
     file.write_bytes(lzma.compress("\n".join(line(n, row(n)) for n in range(3)).encode()))
     assert main(["detect", "--json", str(file)]) == 0
     reported = json.loads(capsys.readouterr().out)
-    assert set(reported) == {"format", "candidates", "records", "near_misses"}
+    assert set(reported) == {"format", "options", "candidates", "records", "near_misses"}
     assert (reported["format"], reported["records"]) == ("debezium-json", 3)
     assert set(reported["candidates"][0]) == {"format", "share", "evidence"}
 

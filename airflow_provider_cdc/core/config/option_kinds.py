@@ -96,6 +96,7 @@ FORMAT_OPTIONS: Mapping[str, OptionKind] = {
             "bigint.unsigned.handling.mode",
             "binary.handling.mode",
             "decimal.handling.mode",
+            "interval.handling.mode",
             "text_as_base64",
             "time.precision.mode",
             "timezone",
@@ -103,6 +104,7 @@ FORMAT_OPTIONS: Mapping[str, OptionKind] = {
         OptionKind.READING,
     ),
     "binlog_row_image": OptionKind.COURSE,
+    "connector": OptionKind.LOG,
     "null_in_both": OptionKind.LOG,
     "sequenceEnabled": OptionKind.LOG,
     **dict.fromkeys(
@@ -117,6 +119,7 @@ FORMAT_OPTIONS: Mapping[str, OptionKind] = {
             "operation.*",
             "schema",
             "schema_file",
+            "unavailable.value.placeholder",
         ),
         OptionKind.RECORDS,
     ),

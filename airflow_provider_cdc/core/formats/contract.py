@@ -124,9 +124,9 @@ class Format(Protocol):
     ``position`` is null in what :meth:`decode` gives, and landing makes one of tool time, partition and offset.
     ``carries`` names what the format has: ``rows``, ``ddl``, ``progress``, ``transactions``, ``types``,
     ``ad_hoc_snapshots`` (of a table, on request, with positions among its changes), ``transaction_orders``,
-    ``full_snapshots`` (rows of op ``snapshot`` are of snapshots of whole tables, each of which replaces a table's content;
-    what else happened to a table only its rows show), ``deleted_keys`` (a deleted row's image is certain of its key only), ``keyed_partitions`` (all changes of one record key come on one
-    partition).
+    ``full_snapshots`` (rows of op ``snapshot`` are of snapshots of whole tables, each of which replaces a table's
+    content; what else happened to a table only its rows show), ``deleted_keys`` (of a deleted row's image only the key is
+    certain), ``keyed_partitions`` (all changes of one record key come on one partition).
     """
 
     name: str

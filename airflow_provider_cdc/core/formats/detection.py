@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.contract import Format, Records
@@ -25,6 +25,7 @@ class Candidate:
     :param evidence: sentences for people.
     :param contradicted: whether more records speak against it than for it.
     :param fitting: whether records speak for it.
+    :param options: what a pipeline states in ``source.options`` to read these records with it.
     """
 
     format: str
@@ -32,6 +33,7 @@ class Candidate:
     evidence: str
     contradicted: bool = False
     fitting: bool = False
+    options: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Detection:
     """Result of a detection.
 
     :param format: None where the records do not decide.
+    :param options: what a pipeline states in ``source.options`` for it.
     :param candidates: the likeliest first; of formats that read none of the records only those that cannot be tried.
     :param records: records that were looked at: those with a value.
     :param near_misses: what records are that no format reads, where none is the answer, the most frequent first.
@@ -48,6 +51,7 @@ class Detection:
     candidates: tuple[Candidate, ...]
     records: int
     near_misses: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass
@@ -86,13 +90,14 @@ def detect(partitions: Sequence[Records]) -> Detection:
         if isinstance(fmt, str):
             untried.append(Candidate(name, None, fmt))
             continue
-        tally = _tally(fmt, partitions)
+        options = _shown_options(fmt, partitions)
+        tally = _tally(open_format(name, dict(options)) if options else fmt, partitions)
         if tally.read:
-            candidates.append(tally.candidate(name))
+            candidates.append(replace(tally.candidate(name), options=options))
     candidates.sort(key=lambda candidate: (candidate.contradicted, -(candidate.share or 0), not candidate.fitting))
     answer = _answer(candidates)
     if answer is not None:
-        return Detection(answer, tuple(candidates), count)
+        return Detection(answer.format, tuple(candidates), count, options=answer.options)
     return Detection(None, (*candidates, *untried), count, _near_misses(partitions))
 
 
@@ -106,11 +111,11 @@ def _near_misses(partitions: Sequence[Records]) -> tuple[str, ...]:
     return tuple(sentence for sentence, _ in named.most_common() if sentence is not None)
 
 
-def _answer(candidates: Sequence[Candidate]) -> str | None:
+def _answer(candidates: Sequence[Candidate]) -> Candidate | None:
     likely = [candidate for candidate in candidates if (candidate.share or 0) >= _LIKELY and not candidate.contradicted]
     if len(likely) > 1:
         likely = [candidate for candidate in likely if candidate.fitting]
-    return likely[0].format if len(likely) == 1 else None
+    return likely[0] if len(likely) == 1 else None
 
 
 def _opened(name: str) -> Format | str:
@@ -123,6 +128,13 @@ def _opened(name: str) -> Format | str:
     if files:
         return f"cannot be tried alone: it is read with what source.options.{files[0]} names"
     return fmt
+
+
+def _shown_options(fmt: Format, partitions: Sequence[Records]) -> tuple[tuple[str, str], ...]:
+    """Return the options that most records show a format to be opened with; those that show none do not count."""
+    evidence: Find | None = getattr(fmt, "evidence", None)
+    shown = Counter(said.options for records in partitions for said in _said(evidence, records) if said.options)
+    return shown.most_common(1)[0][0] if shown else ()
 
 
 def _tally(fmt: Format, partitions: Sequence[Records]) -> _Tally:

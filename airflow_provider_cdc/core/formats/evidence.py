@@ -14,18 +14,22 @@ from airflow_provider_cdc.core.formats.contract import Headers
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A sentence that speaks for a format, or against it."""
+    """A sentence that speaks for a format, or against it.
+
+    :param options: of the format, with the values that records like this one are read with.
+    """
 
     speaks_for: bool
     sentence: str
+    options: tuple[tuple[str, str], ...] = ()
 
 
 Find = Callable[[bytes | None, bytes, Headers], Evidence | None]
 
 
-def fits(sentence: str) -> Evidence:
-    """Return evidence for a format."""
-    return Evidence(True, sentence)
+def fits(sentence: str, *options: tuple[str, str]) -> Evidence:
+    """Return evidence for a format, with the options that it is to be opened with."""
+    return Evidence(True, sentence, options)
 
 
 def contradicts(sentence: str) -> Evidence:

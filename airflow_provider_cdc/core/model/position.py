@@ -44,7 +44,7 @@ def generation_of(position: str) -> int:
 def file_of(position: str) -> int:
     """Return the number of the binlog file of a position; 0 where it has none.
 
-    Of a first number with more digits than a file's, the leading ones count: of a place in PostgreSQL's WAL, 10 GB each.
+    Of a first number with more digits, the leading ones count: of a place in PostgreSQL's WAL each is 10 GB.
     """
     return int(position[GENERATION_DIGITS + 1 :][:FILE_DIGITS] or 0)
 

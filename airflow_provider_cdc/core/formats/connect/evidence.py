@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
+from airflow_provider_cdc.core.formats.connect.connectors.registry import CONNECTOR, DEFAULT_CONNECTOR, connector_of
 from airflow_provider_cdc.core.formats.connect.envelope import Message
 from airflow_provider_cdc.core.formats.contract import Headers
 from airflow_provider_cdc.core.formats.evidence import Evidence, contradicts, fits
@@ -43,7 +44,9 @@ def of_debezium(key: bytes | None, value: bytes, headers: Headers) -> Evidence |
         case _Source(connector="TiCDC"), _:
             return contradicts("source.connector is TiCDC, whose records have no place in a binlog")
         case _Source(connector=str(connector)), _:
-            return fits(f"source.connector is {connector}")
+            named = connector_of(connector)
+            stated = [] if named in (None, DEFAULT_CONNECTOR) else [(CONNECTOR, str(named))]
+            return fits(f"source.connector is {connector}", *stated)
         case _, True:
             return contradicts("a position next to source: Debezium's schema-change topic has it inside")
         case _Source(version=str(version)), _:

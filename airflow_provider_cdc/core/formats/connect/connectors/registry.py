@@ -13,8 +13,9 @@ from airflow_provider_cdc.core.formats.connect.connectors.postgresql import Post
 CONNECTORS: dict[str, type[Connector]] = {"mysql": MySqlConnector, "postgresql": PostgreSqlConnector}
 """What a pipeline states in ``source.options.connector`` -> the connector."""
 
-CONNECTOR = "connector"
-CONNECTOR_MEANING = f"the connector that writes the records: {' | '.join(CONNECTORS)} (default mysql, of MariaDB too)"
+CONNECTOR, DEFAULT_CONNECTOR = "connector", "mysql"
+_NAMES = " | ".join(CONNECTORS)
+CONNECTOR_MEANING = f"the connector that writes the records: {_NAMES} (default {DEFAULT_CONNECTOR}, of MariaDB too)"
 
 
 def connector_options() -> dict[str, str]:
@@ -32,7 +33,7 @@ def open_connector(options: Mapping[str, str]) -> Connector:
 
     :raises ConfigurationError: there is none of this name, or it has no such option or value.
     """
-    name = options.get(CONNECTOR, "mysql")
+    name = options.get(CONNECTOR, DEFAULT_CONNECTOR)
     if name not in CONNECTORS:
         raise ConfigurationError([f"source.options.{CONNECTOR}: {name!r} is not one of {', '.join(CONNECTORS)}"])
     kind, every = CONNECTORS[name], connector_options()
