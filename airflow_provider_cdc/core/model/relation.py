@@ -42,6 +42,7 @@ class RelationChange(Document):
     :param rewrite: reasons of a rewrite, as bits: 1 persistence, 2 added columns, 4 types, 8 access method.
     :param plain: whether the statement converts types as the server does by itself, without an expression.
     :param filled: columns that stored rows did not get as NULL, or as the constant that the structure states.
+    :param printed: columns of text into which the server converts a number as it prints it, neither cut nor padded.
     :param left_out: columns of the source that rows of the stream lack, in the structure's names.
     :param generated: numbers of those columns among ``left_out`` whose values the server computes.
     :param types: names of the types that people made, which the columns have, or that changed.
@@ -64,6 +65,7 @@ class RelationChange(Document):
     rewrite: int = 0
     plain: bool = False
     filled: tuple[int, ...] = ()
+    printed: tuple[int, ...] = ()
     left_out: tuple[str, ...] = ()
     generated: tuple[int, ...] = ()
     types: tuple[str, ...] = ()

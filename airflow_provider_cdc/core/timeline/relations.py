@@ -292,7 +292,10 @@ class Relations(UnknownTables):
         if reasons & _ADDED and filled:
             why.append(f"each stored row got a value of its own in {', '.join(filled)}")
         retyped = [(before[new.id], new) for new in columns if new.id in before and before[new.id].type != new.type]
-        exact = all(_converts_exactly(old.type, new.type) for old, new in retyped)
+        exact = all(
+            _converts_exactly(old.type, new.type, printed=numbers.get(new.id) in relation.printed)
+            for old, new in retyped
+        )
         if reasons & _TYPES and not (relation.plain and retyped and exact):
             why.append(f"{_types(retyped) or 'a column was converted'}: the log does not have what the values became")
         elif retyped and not exact:
@@ -355,16 +358,18 @@ def _only_in_target(column: Column) -> Column:
     return replace(column, nullable=True, default=None, generated=False, auto_increment=False, dropped=True)
 
 
-def _converts_exactly(old: ColumnType, new: ColumnType) -> bool:
-    """Return whether a conversion gives what the server's own gives: of numbers to numbers, of decimals to their text.
+def _converts_exactly(old: ColumnType, new: ColumnType, *, printed: bool) -> bool:
+    """Return whether a conversion gives what the server's own gives: of numbers to numbers, or to their text.
 
     A value that the new type could not hold would have failed at the source.
+
+    :param printed: whether the new type holds numbers as the server prints them.
     """
     if keeps_values(old, new):
         return True
     if old.name in _WHOLE | {"decimal"} and new.name in _WHOLE | {"decimal"}:
         return old.name in _WHOLE or new.name == "decimal"  # a fraction is rounded half away from zero by both
-    return old.name == "decimal" and new.name == _TEXT
+    return old.name in _WHOLE | {"decimal"} and new.name == _TEXT and printed
 
 
 def _types(retyped: list[tuple[Column, Column]]) -> str:

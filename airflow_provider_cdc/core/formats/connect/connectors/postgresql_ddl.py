@@ -16,6 +16,7 @@ from airflow_provider_cdc.core.formats.connect.connectors.postgresql_types impor
     element,
     is_built_in,
     is_unread,
+    prints_numbers,
 )
 from airflow_provider_cdc.core.formats.connect.messages import Named
 from airflow_provider_cdc.core.model.relation import RelationChange, RelationEvent, RelationKind
@@ -174,6 +175,7 @@ def _described(row: _Row) -> RelationChange:
         rows_before=row.tag in _FILLS,
         plain=_PLAIN_ALTER.fullmatch(query) is not None,
         filled=tuple(column.attnum for column in shown if _is_filled(column)),
+        printed=tuple(column.attnum for column in shown if prints_numbers(column.base or column.type)),
         left_out=tuple(column.name for column in columns if column.attnum in left_out),
         generated=tuple(column.attnum for column in columns if column.generated),
         types=tuple(sorted({column.type for column in columns if not is_built_in(column.type)})),

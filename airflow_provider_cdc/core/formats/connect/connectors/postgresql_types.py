@@ -74,6 +74,15 @@ def is_unread(text: str) -> bool:
     return name in _UNREAD and not is_array
 
 
+def prints_numbers(text: str) -> bool:
+    """Return whether a number that is converted to a type is the text that the server prints, neither cut nor padded.
+
+    A text that is too long for a ``varchar`` is refused.
+    """
+    name, arguments, is_array = _parts(text)
+    return not is_array and (name in ("text", "character varying") or (name == "numeric" and not arguments))
+
+
 def element(missing: str) -> str | None:
     """Return the item of an array of one, as ``attmissingval`` is written; None for NULL."""
     item = missing[1:-1]
