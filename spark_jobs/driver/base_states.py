@@ -28,6 +28,7 @@ from airflow_provider_cdc.core.timeline.barriers import barriers
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline, Timeline
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.parent_tables import parents, removing
+from spark_jobs.driver.source_times import is_dated_before
 from spark_jobs.lake.manifest import Manifest, RowGroup
 from spark_jobs.tasks.table_task import ParentTable, Span
 
@@ -85,9 +86,8 @@ class BaseStates:
         lower_case: bool = False,
         full: bool = False,
     ) -> None:
-        self._are_full = full
         self._was, self._now, self._seq, self._groups, self._history = was, now, seq, groups, history
-        self._announced, self._layouts, self._lower_case = announced, layouts, lower_case
+        self._announced, self._layouts, self._lower_case, self._are_full = announced, layouts, lower_case, full
         self._earlier_groups: dict[int, dict[TableName, list[RowGroup]]] = {}  # by batch
 
     def spans(self, timeline: TableTimeline) -> list[Span]:
@@ -523,14 +523,6 @@ def outdated(timeline: TableTimeline, files: TableState, what: str) -> DataError
         where={"table": str(timeline.last_name), "position": files.applied_position},
         hint="rebuild the table again from newer files, or from a snapshot",
     )
-
-
-def is_dated_before(time: int, since: int) -> bool:
-    """Return whether a change is surely from before a source time, both in microseconds since the epoch.
-
-    A time without fractions stands for its whole second or millisecond.
-    """
-    return time + next(unit for unit in (1_000_000, 1_000, 1) if time % unit == 0) <= since
 
 
 def _since(position: str, spans: list[Span]) -> list[Span]:

@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.model.gtid import parse_gtid
 from airflow_provider_cdc.core.model.position import generation_of, in_generation, is_before_log
+from airflow_provider_cdc.core.model.position_columns import are_before_log
 from spark_jobs.driver.generations import (
     Generations,
     Marks,
@@ -44,7 +45,6 @@ from spark_jobs.lake.row_groups import SharedRowGroups, read_groups
 from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stretches import RECORD_COLUMNS, Stretch, record_documents
 
-BEFORE_LOG = r"^[0-9]+\.0+\."  # positions of which :func:`is_before_log` is true
 _ANY = "~"  # above every position
 _RECORDS = pa.schema([CHANGE_SCHEMA.field(name) for name in RECORD_COLUMNS])
 _AT_ONCE = 10_000  # records as objects
@@ -429,10 +429,9 @@ def _each_partition(records: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 
 def _without_loads(records: pa.Table) -> pa.Table:
     """Leave out the rows of a snapshot that stand before the log, whenever they are sent."""
-    low = pc.min(records.column("position")).as_py()
-    if low is None or not is_before_log(low):
+    if not is_before_log(pc.min(records.column("position")).as_py() or ""):
         return records
-    before_log = pc.match_substring_regex(records.column("position"), BEFORE_LOG)
+    before_log = are_before_log(records.column("position"))
     snapshot = pc.equal(records.column("op").cast(pa.string()), "snapshot")
     return records.filter(pc.invert(pc.fill_null(pc.and_(snapshot, before_log), False)))
 

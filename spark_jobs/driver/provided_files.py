@@ -26,8 +26,9 @@ from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
-from spark_jobs.driver.base_states import BaseStates, is_dated_before
+from spark_jobs.driver.base_states import BaseStates
 from spark_jobs.driver.batch_history import History
+from spark_jobs.driver.source_times import is_dated_before
 from spark_jobs.lake.layout import provided_folder
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Commit

@@ -277,7 +277,7 @@ class TableApply:
             self._is_compared = of_one_step
             action.commit.facts["state"] = self._state(committed=True).document()
 
-        explained = explanation(task, self._timeline, self._policy, plan)
+        explained = explanation(task, self._timeline, self._policy, plan, self._format)
         self._witness = TableWitness(witness, f"{task.database}.{task.table}", self._policy, explained, done)
         self._witness.demand_joined()
         if action.verb == "merge":

@@ -51,7 +51,7 @@ def verification_of(policy: RunPolicy, job: JobDocument, wire: Format) -> Verifi
             return Verification(share, whole=True, marks=job.marks, partitions=partitions)
 
 
-def explanation(task: ApplyTask, timeline: TableTimeline, policy: RunPolicy, plan: MergePlan) -> str:
+def explanation(task: ApplyTask, timeline: TableTimeline, policy: RunPolicy, plan: MergePlan, wire: Format) -> str:
     """Return what explains contradictions of a table, so that they are only counted; empty for nothing."""
     explained = {
         "rows are left out": bool(task.left_out or plan.failures),
@@ -59,7 +59,7 @@ def explanation(task: ApplyTask, timeline: TableTimeline, policy: RunPolicy, pla
         "changes were denied": bool(timeline.denied),
         "TRUNCATE is ignored": policy.on_truncate == "ignore",
         "rows that foreign keys change are ignored": policy.on_cascade == "ignore" and bool(timeline.references),
-        "the log begins after the table": timeline.from_rows and not timeline.known_begin,
+        "the log begins after the table": timeline.from_rows and "full_snapshots" not in wire.carries,
         "the table begins with a snapshot that may have some of the changes": begins_with_snapshot(task),
         "the table begins with files that may have some of the changes": task.begins_with_files,
         "the source's log began again": bool(

@@ -125,7 +125,7 @@ class Format(Protocol):
     ``carries`` names what the format has: ``rows``, ``ddl``, ``progress``, ``transactions``, ``types``,
     ``ad_hoc_snapshots`` (of a table, on request, with positions among its changes), ``transaction_orders``,
     ``full_snapshots`` (rows of op ``snapshot`` are of snapshots of whole tables, each of which replaces a table's
-    content; what else happened to a table only its rows show), ``deleted_keys`` (of a deleted row's image only the key is
+    content; what else happened to a table only its rows show), ``deleted_keys`` (of a deleted row only the key is
     certain), ``keyed_partitions`` (all changes of one record key come on one partition).
     """
 

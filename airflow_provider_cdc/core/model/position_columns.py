@@ -25,6 +25,11 @@ def generation_text_of(positions: Any) -> Any:
     return pc.utf8_slice_codeunits(positions, 0, GENERATION_DIGITS)
 
 
+def are_before_log(positions: Any) -> Any:
+    """Return which positions :func:`core.model.position.is_before_log` is true of."""
+    return pc.match_substring_regex(positions, r"^[0-9]+\.0+\.")
+
+
 def without_generation(positions: Any) -> Any:
     """Return positions in the source's log behind their generation: equal in every generation of the log."""
     return pc.utf8_slice_codeunits(positions, GENERATION_DIGITS)

@@ -20,12 +20,10 @@ from airflow_provider_cdc.core.timeline.added_columns import Fill, fill_of
 from airflow_provider_cdc.core.timeline.asked_changes import (
     DENIABLE,
     ON_CREATE_TABLE,
-    ON_DROP_COLUMN,
     ON_DROP_TABLE,
     ON_MISSING_CREATE,
     ON_RENAME_TABLE,
     ON_TRUNCATE,
-    ON_UNSEEN_DDL,
     Answer,
     AskedChanges,
 )
@@ -359,7 +357,6 @@ class TimelineBuilder(Relations):
             from_rows=not change.statement,
             supposed=supposed,
             described_at=change.snapshot,
-            known_begin=bool(change.rows),
         )
         self._working[table_id] = working
         self._own(change, name, table_id)
@@ -470,31 +467,6 @@ class TimelineBuilder(Relations):
                 known = self._working[table_id].with_own_key(known)  # a statement knows it
             if not change.fallback and self._may_lose_columns(change, name, known):
                 self._apply_structure(change, name, known)
-
-    def _ask_unseen(self, change: SchemaChange, name: TableName, what: str) -> None:
-        """Let a table wait with a change of which no record says what it did to the rows of before."""
-        table_id = self._open[name]
-        self.timeline.tables[table_id].unseen.append(change.position)
-        self._ask(change, table_id, name, ON_UNSEEN_DDL, what)
-
-    def _settle_unseen(self, table_id: str) -> None:
-        """Let a table wait no longer with changes from before a snapshot of it: its content begins again there."""
-        table = self.timeline.tables[table_id]
-        table.asked = [position for position in table.asked if position not in table.unseen]
-
-    def _may_lose_columns(self, change: SchemaChange, name: TableName, known: TableSchema) -> bool:
-        """Return whether nobody has to decide about columns that rows lack; where that is denied, let them stay."""
-        working = self._working[self._open[name]]
-        gone = working.missing_in(known)
-        if not gone:
-            return True
-        answer = self._asked.answer(change.position, name, ON_DROP_COLUMN, "DROP COLUMN")
-        if answer == Answer.DENY:
-            try:
-                working.retain(gone)
-            except DataError as error:
-                self._block_columns(change, name, str(error))
-        return answer != Answer.OPEN
 
     def _alter(self, change: SchemaChange, item: ddl.AlterTable) -> None:
         name = self._full(item.name, change)

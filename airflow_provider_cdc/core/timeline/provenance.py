@@ -12,7 +12,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from airflow_provider_cdc.core.ddl import statement as ddl
+from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import TableName, TableSchema
+from airflow_provider_cdc.core.timeline.asked_changes import ON_DROP_COLUMN, ON_UNSEEN_DDL, Answer, AskedChanges
 from airflow_provider_cdc.core.timeline.helper_tables import not_captured
 from airflow_provider_cdc.core.timeline.table_builder import TableBuilder
 from airflow_provider_cdc.core.timeline.taken_name import TakenName
@@ -37,6 +39,7 @@ class UnknownTables:
     """
 
     timeline: Timeline
+    _asked: AskedChanges
     _open: dict[TableName, str]
     _working: dict[str, TableBuilder]
 
@@ -64,6 +67,9 @@ class UnknownTables:
         raise NotImplementedError
 
     def _new_structure(self, position: str) -> TableBuilder:
+        raise NotImplementedError
+
+    def _ask(self, change: SchemaChange, table_id: str, name: TableName, policy: str, kind: str) -> None:
         raise NotImplementedError
 
     def _begin_unknown(
@@ -138,6 +144,31 @@ class UnknownTables:
     def _alter_unknown(self, change: SchemaChange, name: TableName) -> None:
         """Begin a table that an ALTER TABLE names after it was dropped or renamed: it is there again."""
         self._begin_unknown(change, name, f"a statement changes this table, and {_NO_CREATE}")
+
+    def _ask_unseen(self, change: SchemaChange, name: TableName, what: str) -> None:
+        """Let a table wait with a change of which no record says what it did to the rows of before."""
+        table_id = self._open[name]
+        self.timeline.tables[table_id].unseen.append(change.position)
+        self._ask(change, table_id, name, ON_UNSEEN_DDL, what)
+
+    def _settle_unseen(self, table_id: str) -> None:
+        """Let a table wait no longer with changes from before a snapshot of it: its content begins again there."""
+        table = self.timeline.tables[table_id]
+        table.asked = [position for position in table.asked if position not in table.unseen]
+
+    def _may_lose_columns(self, change: SchemaChange, name: TableName, known: TableSchema) -> bool:
+        """Return whether nobody has to decide about columns that rows lack; where that is denied, let them stay."""
+        working = self._working[self._open[name]]
+        gone = working.missing_in(known)
+        if not gone:
+            return True
+        answer = self._asked.answer(change.position, name, ON_DROP_COLUMN, "DROP COLUMN")
+        if answer == Answer.DENY:
+            try:
+                working.retain(gone)
+            except DataError as error:
+                self._block_columns(change, name, str(error))
+        return answer != Answer.OPEN
 
     def _describe_unknown(self, table_id: str, known: TableSchema) -> None:
         """Give a table without columns those that its rows, or the tool, show."""

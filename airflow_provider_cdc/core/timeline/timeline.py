@@ -39,8 +39,7 @@ class SchemaChange:
     :param relation: what the source's own log says, by numbers; then the statement's text is for people only.
     :param chosen_key: the key of the structure may be one that the tool was set to write, not the table's.
     :param keyless: the rows that show the structure have no key, which says nothing of the table's.
-    :param rows: in a log without DDL, what shows the structure: ``read`` rows of a snapshot of the whole table, or
-        ``streamed`` ones; else empty.
+    :param rows: in a log without DDL the rows that show it: ``read`` by a full snapshot, or ``streamed``.
     """
 
     position: str
@@ -218,7 +217,6 @@ class TableTimeline:
     :param left_out: patterns of columns that are in no row, as the pipeline states them, in lower case.
     :param unwritten: columns of the source that its rows lack in the stream, though a snapshot may have them.
     :param unseen: positions of changes that only rows show, in a log without DDL.
-    :param known_begin: whether a table that only rows show began with rows of a snapshot of all of it, or empty.
     :param described_at: Kafka's time, in milliseconds, of the snapshot's statement that made it known, None where no
         snapshot did.
     """
@@ -242,7 +240,6 @@ class TableTimeline:
     unwritten: list[str] = field(default_factory=list)
     described_at: int | None = None
     unseen: list[str] = field(default_factory=list)
-    known_begin: bool = False
 
     @property
     def name(self) -> TableName | None:
@@ -325,8 +322,6 @@ class TableTimeline:
             "from_rows": self.from_rows,
             **({"left_out": self.left_out} if self.left_out else {}),
             **({"unwritten": self.unwritten} if self.unwritten else {}),
-            **({"unseen": self.unseen} if self.unseen else {}),
-            **({"known_begin": True} if self.known_begin else {}),
         }
 
     @staticmethod
@@ -348,8 +343,6 @@ class TableTimeline:
             data["from_rows"],
             left_out=list(data.get("left_out", ())),
             unwritten=list(data.get("unwritten", ())),
-            unseen=list(data.get("unseen", ())),
-            known_begin=data.get("known_begin", False),
         )
 
 

@@ -45,7 +45,7 @@ READ = shown(100, {"id": INT, "a": INT}, "read")
 
 def test_a_table_of_a_snapshot_is_not_asked_about() -> None:
     found, waiting = table(READ, shown(200, {"id": INT, "a": INT}, "streamed"))
-    assert (found.asked, waiting, found.known_begin) == ([], [], True)
+    assert (found.asked, waiting) == ([], [])
 
 
 def test_a_table_that_no_snapshot_had_waits() -> None:
