@@ -260,6 +260,24 @@ _QUARANTINE = (
     _JSON,
 )
 
+_POSTGRES = (
+    Argument(("action",), {"choices": ("ddl-triggers",), "help": "event triggers that write each DDL into a table"}),
+    Argument(("--print",), {"dest": "print_sql", "action": "store_true", "help": "print the SQL, for psql"}),
+    Argument(
+        ("--install",),
+        {"metavar": "CONNECTION", "help": "run it over this Airflow connection of type postgres, as a superuser"},
+    ),
+    Argument(("--uninstall",), {"metavar": "CONNECTION", "help": "remove triggers, functions and the table again"}),
+    Argument(
+        ("--heartbeat-query",),
+        {"action": "store_true", "help": "print Debezium's heartbeat.action.query, which shows a failover in the log"},
+    ),
+    Argument(
+        ("--table",),
+        {"metavar": "SCHEMA.NAME", "help": "default: ctl.ddl_log, with --heartbeat-query ctl.beat"},
+    ),
+)
+
 VERBS = (
     Verb("sync", "sync:sync", "run one batch: plan, land, apply, publish", _SYNC),
     Verb(
@@ -309,6 +327,7 @@ VERBS = (
     Verb("decode", "decode:decode", "decode recorded records and print their changes", _DECODE),
     Verb("detect", "detect:detect", "detect the wire format of recorded records; exits with 3 if undecided", _DETECT),
     Verb("ddl", "ddl:ddl", "parse DDL statements and print what they change", _DDL),
+    Verb("postgres", "postgres:postgres", "let a PostgreSQL database write its DDL into its log", _POSTGRES),
     Verb("tables", "show:tables", "show the pipeline's tables and their states", (_PIPELINE, _HISTORY, _JSON)),
     Verb("ledger", "show:ledger", "show the pipeline's batches", (_PIPELINE, _JSON)),
     Verb("lag", "lag:lag", "show how far the tables are behind the source, now and over time", _LAG),

@@ -210,6 +210,15 @@ async def async_ledger_url(value: str) -> str:
     return _plain_ledger_url(value) or _ledger_url_of(await async_find_connection(value, _LEDGER_TYPES), value)
 
 
+def postgres_url(conn_id: str) -> str:
+    """Return the URL of a PostgreSQL database; it may hold a password and is never logged.
+
+    :param conn_id: connection of type ``postgres``.
+    :raises ConfigurationError: it is not defined, has another type, or an extra that is not allowed.
+    """
+    return _ledger_url_of(find_connection(conn_id, ("postgres",)), conn_id)
+
+
 def _configured_ledger() -> str:
     """Return ``[cdc] ledger``; Airflow is loaded only where its configuration has that section."""
     named = any(name.startswith("AIRFLOW__CDC__LEDGER") for name in os.environ)

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping
 
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.model.schema import TableName
-from airflow_provider_cdc.core.timeline.timeline import Block, TableTimeline, TakenName, Timeline
+from airflow_provider_cdc.core.timeline.taken_name import TakenName
+from airflow_provider_cdc.core.timeline.timeline import Block, TableTimeline, Timeline
 from spark_jobs.driver.base_states import BaseStates
 from spark_jobs.driver.batch_history import History
 from spark_jobs.lake.manifest import RowGroup

@@ -22,12 +22,19 @@ from airflow_provider_cdc.core.formats.common.joined_partitions import decode_jo
 from airflow_provider_cdc.core.formats.common.log_names import placed_names
 from airflow_provider_cdc.core.formats.common.record_faults import decode_all
 from airflow_provider_cdc.core.formats.common.record_groups import unbroken_stretches, whole_groups
-from airflow_provider_cdc.core.formats.contract import Format, Grouped, Records, Tombstoned, needs_headers
+from airflow_provider_cdc.core.formats.contract import (
+    Format,
+    Grouped,
+    IdentifiesTables,
+    Records,
+    Tombstoned,
+    needs_headers,
+)
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import is_clock_position, is_stale
+from airflow_provider_cdc.core.model.gtid import server_of
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.plan.chunks import cut_ranges
-from airflow_provider_cdc.core.timeline.timeline import server_of
 from spark_jobs.lake.begins import Begin, Begins
 from spark_jobs.lake.change_log import LogWriter
 from spark_jobs.lake.coded_rows import is_word
@@ -315,8 +322,11 @@ def schema_changes(fmt: Format, batch: pa.RecordBatch, seq: int) -> list[dict[st
     # Kafka's times may lie outside of the years that Python knows: they stay numbers
     plain = batch.drop_columns(["source_time", "kafka_time", "tool_time"]).to_pylist()
     for row, time, sent_ms, built_ms in zip(plain, times, sent, built, strict=True):
+        relation = None
         try:
-            structure = fmt.structure(row["table_changes"]) if row["table_changes"] else []
+            if row["table_changes"] and isinstance(fmt, IdentifiesTables):
+                relation = fmt.relation(row["table_changes"])
+            structure = fmt.structure(row["table_changes"]) if row["table_changes"] and relation is None else []
         except Exception:
             structure = []  # the statement's text says what it can
         server = server_of(row["transaction_id"])
@@ -328,6 +338,7 @@ def schema_changes(fmt: Format, batch: pa.RecordBatch, seq: int) -> list[dict[st
                 "statement": row["statement"] or "",
                 "structure": [[d, t, s.document() if s else None] for d, t, s in structure],
                 "time": time,
+                **({} if relation is None else {"relation": relation.document()}),
                 **({} if server is None else {"server": server}),
                 **({"snapshot": sent_ms or 0} if row["op"] == "snapshot" else {}),
                 **({} if row["dialect"] is None else {"dialect": row["dialect"]}),

@@ -169,7 +169,7 @@ class RowTyper:
 
         :param known: columns of the table.
         """
-        if not self.timeline.left_out:
+        if not self.timeline.left_out and not self.timeline.unwritten:
             return set(said.names)
         return {name for name in said.names if name in known or not self.timeline.leaves_out(name)}
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 import pyarrow as pa
 
 from airflow_provider_cdc.core.model.encoding import Encoded
+from airflow_provider_cdc.core.model.relation import RelationChange
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 
 # One flat schema for all formats; the contract between decoders, change log and apply (docs/design/change-record.md).
@@ -187,6 +188,18 @@ class NamesTopics(Protocol):
 
     def table_of_topic(self, topic: str, schema_topic: str | None) -> tuple[str, str] | None:
         """Return database and table of a topic, None if it is not named so."""
+        ...
+
+
+@runtime_checkable
+class IdentifiesTables(Protocol):
+    """Extend a format whose schema changes may name tables and columns by numbers of the source's catalogue."""
+
+    def relation(self, table_changes: str) -> RelationChange | None:
+        """Read the ``table_changes`` text; None where it names them by name.
+
+        :raises ValueError: the text is none that the format writes.
+        """
         ...
 
 

@@ -32,3 +32,9 @@ def parse_gtid(text: str | None) -> Gtid | None:
     if match := _MARIADB.fullmatch(text):
         return Gtid("mariadb", match[1], int(match[2]))
     return None
+
+
+def server_of(transaction_id: str | None) -> str | None:
+    """Return which server wrote a GTID, None if the text is not a GTID."""
+    gtid = parse_gtid(transaction_id)
+    return None if gtid is None else gtid.flavour

@@ -49,6 +49,12 @@ def file_of(position: str) -> int:
     return int(position[GENERATION_DIGITS + 1 :][:FILE_DIGITS] or 0)
 
 
+def first_of(position: str) -> str:
+    """Return the first position with the same generation and first number; these stand in front, padded."""
+    generation, first, *rest = position.split(".")
+    return ".".join([generation, first, *("0" * len(part) for part in rest)])
+
+
 def is_before_log(position: str) -> bool:
     """Return whether a position stands before the source's log, as rows of a full load may: its first number is 0."""
     return not position[GENERATION_DIGITS + 1 :].partition(".")[0].strip("0")

@@ -29,7 +29,8 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
 )
 from airflow_provider_cdc.core.timeline.change_kinds import ROWS_WITHOUT_CREATE, kinds_between, unseen_change
 from airflow_provider_cdc.core.timeline.change_order import copies_of, in_source_order
-from airflow_provider_cdc.core.timeline.provenance import ANOTHER_TABLE, UnknownTables
+from airflow_provider_cdc.core.timeline.provenance import ANOTHER_TABLE
+from airflow_provider_cdc.core.timeline.relations import Relations
 from airflow_provider_cdc.core.timeline.table_builder import TableBuilder, policies_of
 from airflow_provider_cdc.core.timeline.timeline import (
     Block,
@@ -40,7 +41,7 @@ from airflow_provider_cdc.core.timeline.timeline import (
     Timeline,
 )
 from airflow_provider_cdc.core.timeline.tool_accounts import unexplained_loss
-from airflow_provider_cdc.core.timeline.unordered import REASON, TWICE, Effect, effect_of, in_doubt, still_near
+from airflow_provider_cdc.core.timeline.unordered import REASON, TWICE, Effect, creates, effect_of, in_doubt, still_near
 
 # sql/table.cc of MariaDB: TABLE::delete_row, vers_insert_history_row
 _VERSIONED = (
@@ -48,7 +49,7 @@ _VERSIONED = (
 )
 
 
-class TimelineBuilder(UnknownTables):
+class TimelineBuilder(Relations):
     """Apply schema changes one after the other, and hold the state of all tables after them."""
 
     def __init__(
@@ -71,6 +72,9 @@ class TimelineBuilder(UnknownTables):
 
     def apply(self, change: SchemaChange) -> None:
         """Apply one change; a statement that is not understood blocks the tables that it names."""
+        if change.relation is not None:
+            self._apply_relation(change, change.relation)
+            return
         if not change.statement:
             if not change.fallback:
                 self._apply_observed(change)
@@ -114,7 +118,7 @@ class TimelineBuilder(UnknownTables):
         if change.twice:
             return dict.fromkeys(effect.changed, TWICE)
         doubtful = dict.fromkeys(in_doubt(effect, self._near), REASON)
-        created = _creates(statements, effect)
+        created = creates(statements, effect)
         if created is not None and created in self.timeline.doubtful and created not in doubtful:
             del self.timeline.doubtful[created]
             ended = self._doubtful_since.pop(created), change.position
@@ -700,12 +704,3 @@ def build_timeline(
 
 def _lower(name: TableName) -> TableName:
     return TableName(name.database.lower(), name.table.lower())
-
-
-def _creates(statements: Sequence[ddl.Statement], effect: Effect) -> TableName | None:
-    """Return the table that a change certainly creates; None for other changes."""
-    plain = len(statements) == 1 and len(effect.changed) == 1 and not effect.read
-    match statements:
-        case (ddl.CreateTable(if_not_exists=False, temporary=False),) if plain:
-            return next(iter(effect.changed))
-    return None

@@ -17,12 +17,12 @@ from airflow_provider_cdc.core.model.schema import TableName, TableSchema
 from airflow_provider_cdc.core.timeline.asked_changes import ON_DROP_COLUMN, ON_UNSEEN_DDL, Answer, AskedChanges
 from airflow_provider_cdc.core.timeline.helper_tables import not_captured
 from airflow_provider_cdc.core.timeline.table_builder import TableBuilder
+from airflow_provider_cdc.core.timeline.taken_name import TakenName
 from airflow_provider_cdc.core.timeline.timeline import (
     Block,
     SchemaChange,
     SchemaVersion,
     TableTimeline,
-    TakenName,
     Timeline,
 )
 

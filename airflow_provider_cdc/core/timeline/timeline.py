@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from airflow_provider_cdc.core.model import clock_position
 from airflow_provider_cdc.core.model.clock_position import REPEAT_MS, SOURCE, is_clock_position, same_millisecond
 from airflow_provider_cdc.core.model.formula import Computed
-from airflow_provider_cdc.core.model.gtid import parse_gtid
+from airflow_provider_cdc.core.model.relation import RelationChange
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
+from airflow_provider_cdc.core.timeline.taken_name import TakenName
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class SchemaChange:
     :param stale: the tool built the record before others that precede it on its partition, so it was sent before.
     :param sent: Kafka's time in milliseconds, for formats that are ordered by clock.
     :param copy_of: position of the same statement on another partition, if a tool writes each to every partition.
+    :param relation: what the source's own log says, by numbers; then the statement's text is for people only.
     :param chosen_key: the key of the structure may be one that the tool was set to write, not the table's.
     :param keyless: the rows that show the structure have no key, which says nothing of the table's.
     :param rows: in a log without DDL the rows that show it: ``read`` by a full snapshot, or ``streamed``.
@@ -55,6 +57,7 @@ class SchemaChange:
     sent: int | None = None
     copy_of: str | None = None
     chosen_key: bool = False
+    relation: RelationChange | None = None
     keyless: bool = False
     rows: str = ""
 
@@ -97,6 +100,7 @@ class SchemaChange:
             **({} if self.sent is None else {"sent": self.sent}),
             **({} if self.copy_of is None else {"copy_of": self.copy_of}),
             **({"chosen_key": True} if self.chosen_key else {}),
+            **({} if self.relation is None else {"relation": self.relation.document()}),
             **({"keyless": True} if self.keyless else {}),
             **({"rows": self.rows} if self.rows else {}),
         }
@@ -105,7 +109,8 @@ class SchemaChange:
     def from_document(data: dict[str, Any]) -> SchemaChange:
         """Rebuild from :meth:`document`."""
         structure = tuple((d, t, TableSchema.from_document(s) if s else None) for d, t, s in data["structure"])
-        return SchemaChange(**{**data, "structure": structure})
+        relation = RelationChange.from_document(data["relation"]) if data.get("relation") else None
+        return SchemaChange(**{**data, "structure": structure, "relation": relation})
 
 
 def sent_apart(one: SchemaChange, other: SchemaChange) -> bool:
@@ -118,12 +123,6 @@ def sent_apart(one: SchemaChange, other: SchemaChange) -> bool:
 def order_of_sending(change: SchemaChange) -> tuple[str, int, str]:
     """Return a sort key for statements by the time of sending; a copy may have the position of another partition."""
     return same_millisecond(change.position), change.sent or 0, change.position
-
-
-def server_of(transaction_id: str | None) -> str | None:
-    """Return which server wrote a GTID, None if the text is not a GTID."""
-    gtid = parse_gtid(transaction_id)
-    return None if gtid is None else gtid.flavour
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,26 +196,11 @@ class Block(NamedTuple):
         return f"{self.reason} -> {ends} at the source makes the table known again"
 
 
-class TakenName(NamedTuple):
-    """Hold that a table took the name of another one: its rows are known if rows of it were read before.
-
-    :param former: the names that it had before.
-    :param displaced: id of the table that had the name before, None if it existed before the log.
-    :param reason: what to say where no row of it was read.
-    """
-
-    position: str
-    former: tuple[TableName, ...]
-    displaced: str | None
-    reason: str
-
-
 @dataclass(slots=True)
 class TableTimeline:
     """Hold the history of one table from its creation on, under all its names.
 
     :param versions: its schema versions by position.
-
     :param fills: column id -> value that rows older than the column have.
     :param clears: positions of TRUNCATEs known from DDL text.
     :param names: (position, name) since which it has the name; None when dropped.
@@ -231,6 +215,7 @@ class TableTimeline:
     :param taken: the names of other tables that it took, where nothing else shows that its rows are known.
     :param supposed: whether no statement that is understood shows that the table exists; without rows it counts not.
     :param left_out: patterns of columns that are in no row, as the pipeline states them, in lower case.
+    :param unwritten: columns of the source that its rows lack in the stream, though a snapshot may have them.
     :param unseen: positions of changes that only rows show, in a log without DDL.
     :param described_at: Kafka's time, in milliseconds, of the snapshot's statement that made it known, None where no
         snapshot did.
@@ -252,6 +237,7 @@ class TableTimeline:
     taken: list[TakenName] = field(default_factory=list)
     supposed: bool = False
     left_out: list[str] = field(default_factory=list)
+    unwritten: list[str] = field(default_factory=list)
     described_at: int | None = None
     unseen: list[str] = field(default_factory=list)
 
@@ -293,8 +279,8 @@ class TableTimeline:
         return next((block for block in unsettled if block.columns or block.position >= cleared), None)
 
     def leaves_out(self, column: str) -> bool:
-        """Return whether a column is one of those that the pipeline says are in no row."""
-        return any(fnmatchcase(column.lower(), pattern) for pattern in self.left_out)
+        """Return whether a column is one of those that are in no row, as the pipeline or the source says."""
+        return column in self.unwritten or any(fnmatchcase(column.lower(), pattern) for pattern in self.left_out)
 
     def version_at(self, position: str) -> int:
         """Return the index of the schema version valid at a position (0 also before the first)."""
@@ -335,6 +321,7 @@ class TableTimeline:
             "denied": self.denied,
             "from_rows": self.from_rows,
             **({"left_out": self.left_out} if self.left_out else {}),
+            **({"unwritten": self.unwritten} if self.unwritten else {}),
         }
 
     @staticmethod
@@ -355,6 +342,7 @@ class TableTimeline:
             list(data["denied"]),
             data["from_rows"],
             left_out=list(data.get("left_out", ())),
+            unwritten=list(data.get("unwritten", ())),
         )
 
 

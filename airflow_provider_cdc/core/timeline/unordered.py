@@ -102,3 +102,12 @@ def _unordered(later: Effect, earlier: Effect) -> bool:
 def still_near(effects: Iterable[Effect], position: str) -> list[Effect]:
     """Return the schema changes that may be unordered with one at a position."""
     return [effect for effect in effects if one_instant(effect.position, position)]
+
+
+def creates(statements: Sequence[ddl.Statement], effect: Effect) -> TableName | None:
+    """Return the table that a change certainly creates; None for other changes."""
+    plain = len(statements) == 1 and len(effect.changed) == 1 and not effect.read
+    match statements:
+        case (ddl.CreateTable(if_not_exists=False, temporary=False),) if plain:
+            return next(iter(effect.changed))
+    return None

@@ -13,6 +13,7 @@ from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilde
 from airflow_provider_cdc.core.formats.common.log_names import CONNECTORS, CONNECTORS_MEANING
 from airflow_provider_cdc.core.formats.common.record_decoder import decode_each
 from airflow_provider_cdc.core.formats.connect.columns import ColumnTexts, describe
+from airflow_provider_cdc.core.formats.connect.connectors.contract import SchemaLog
 from airflow_provider_cdc.core.formats.connect.connectors.registry import (
     CONNECTOR,
     CONNECTOR_MEANING,
@@ -24,6 +25,7 @@ from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE
 from airflow_provider_cdc.core.formats.connect.messages import MessageReader, Payload, Source, Transaction
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
 from airflow_provider_cdc.core.model.encoding import Encoded
+from airflow_provider_cdc.core.model.relation import RelationChange
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 
 _ROW_OPS: Mapping[str | None, str] = {"r": "snapshot", "c": "insert", "u": "update", "d": "delete", "t": "truncate"}
@@ -96,7 +98,8 @@ class DebeziumFormat:
     def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
         """Return the table of a row change."""
         message = self._reader.origin(value)
-        if message.op not in _ROW_OPS:
+        log = self._connector.schema_log
+        if message.op not in _ROW_OPS or (log is not None and log.has(message.source)):
             raise ValueError("no row change")
         return self._connector.table(message.source)
 
@@ -114,7 +117,10 @@ class DebeziumFormat:
         op, source = _ROW_OPS.get(message.op), message.source
         if source is not None and source.name != out.log_name:
             out.note_log(index, source.name)
-        if op is not None and source is not None:
+        log = self._connector.schema_log
+        if op is not None and source is not None and log is not None and log.has(source):
+            self._logged(out, index, message, op, source, log)
+        elif op is not None and source is not None:
             key = self._reader.key(out.records.keys[index])
             out.changes.append(self._row(index, message, op, source, key, columns))
             order = None if message.transaction is None else message.transaction.data_collection_order
@@ -151,6 +157,33 @@ class DebeziumFormat:
         op = self._connector.row_op(op, source)
         before, after = self._connector.images(op, before, after, None if key is None else self._columns.key_names)
         return (index, 0, "row", op, database, table, file, pos, row, time, None, transaction, before, after, number)
+
+    def _logged(
+        self, out: ChangeBuilder, index: int, message: Payload, op: str, source: Source, log: SchemaLog
+    ) -> None:
+        """Add the schema change that a row stands for."""
+        position = self._position(source, message.transaction)
+        after = None if message.after in _ABSENT else bytes(message.after)
+        change = log.change(self._connector.row_op(op, source), position, after)
+        if change is None:
+            out.ignore(index)
+            return
+        file, pos, row = change.position
+        out.add(
+            index,
+            "schema",
+            database=change.database,
+            table=change.table,
+            file=file,
+            pos=pos,
+            row=row,
+            source_time=source.time(),
+            transaction_id=self._connector.transaction_id(source),
+            statement=change.statement,
+            default_database=change.database,
+            dialect=log.dialect,
+            table_changes=change.text,
+        )
 
     def _position(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:
         """Return where a change stands in the log; of another connector than the stated one no place is read."""
@@ -234,6 +267,11 @@ class DebeziumFormat:
     def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
         """Read ``tableChanges``."""
         return self._connector.structure(table_changes)
+
+    def relation(self, table_changes: str) -> RelationChange | None:
+        """Read what a row of the source's own log of schema changes says; None where the connector sends them."""
+        log = self._connector.schema_log
+        return None if log is None else log.relation(table_changes)
 
     def infer(self, description: Description) -> TableSchema | None:
         """Return a schema made from the record's own types."""

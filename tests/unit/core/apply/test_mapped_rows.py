@@ -16,10 +16,11 @@ from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, remaining_pieces
 from airflow_provider_cdc.core.apply.target_schema import target_schema
 from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.model.gtid import server_of
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.timeline.barriers import barriers
 from airflow_provider_cdc.core.timeline.builder import build_timeline
-from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, server_of
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
 from tests.unit.core.apply.changes import change, table_of, timeline_of
 

@@ -4,13 +4,60 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from airflow_provider_cdc.core.formats.common.row_images import Images
 from airflow_provider_cdc.core.formats.connect.messages import Named, Source, Transaction
 from airflow_provider_cdc.core.formats.contract import Description
 from airflow_provider_cdc.core.model.encoding import Encoded
+from airflow_provider_cdc.core.model.relation import RelationChange
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
+
+
+class LoggedChange(NamedTuple):
+    """Hold a schema change that a row of a table stands for.
+
+    :param position: where it stands in the source's log, as :meth:`Connector.position` gives it.
+    :param statement: its text, for people.
+    :param database: of the table that it changes.
+    :param table: its name, None where the row does not say.
+    :param text: what :meth:`SchemaLog.relation` reads.
+    """
+
+    position: tuple[int, int, int]
+    statement: str
+    database: str
+    table: str | None
+    text: str
+
+
+class SchemaLog(Protocol):
+    """A table of the source into which the source itself writes its schema changes: its rows are no rows of a table.
+
+    :ivar dialect: of the statements (:func:`core.ddl.parser.is_mysql`).
+    """
+
+    dialect: str
+
+    def has(self, source: Named) -> bool:
+        """Return whether a row is one of this table."""
+        ...
+
+    def change(self, op: str, position: tuple[int, int, int], after: bytes | None) -> LoggedChange | None:
+        """Return the schema change that a row stands for, None where it changes no table.
+
+        :param op: of the row, as :meth:`Connector.row_op` says it.
+        :param position: of the row.
+        :raises ValueError: it is no such row.
+        """
+        ...
+
+    def relation(self, text: str) -> RelationChange:
+        """Read a text that :meth:`change` gave.
+
+        :raises ValueError: it is none.
+        """
+        ...
 
 
 class Connector(Protocol):
@@ -20,6 +67,7 @@ class Connector(Protocol):
     :ivar options: of a pipeline, with their meanings: mostly the connector's own settings.
     :ivar place_members: members of a row's message that order it and name its table: what a flattened row has to keep.
     :ivar widths: digits of the numbers that :meth:`position` returns.
+    :ivar schema_log: the table with the source's schema changes, None where the connector itself sends them.
     :ivar no_key: columns of the key where a record has no key: none, or None where that says nothing.
     """
 
@@ -33,6 +81,7 @@ class Connector(Protocol):
     partial_images: bool
     inserts_lack_defaults: bool | None
     snapshot_rows: str
+    schema_log: SchemaLog | None
 
     def __init__(self, options: Mapping[str, str]) -> None:
         """Take the options of a pipeline that are this connector's.

@@ -12,6 +12,7 @@ from airflow_provider_cdc.core.formats.common.timezone_option import timezone_pr
 from airflow_provider_cdc.core.formats.connect import columns as connect_columns
 from airflow_provider_cdc.core.formats.connect import debezium_columns, debezium_table_changes
 from airflow_provider_cdc.core.formats.connect.binlog_files import FileNumbers
+from airflow_provider_cdc.core.formats.connect.connectors.contract import SchemaLog
 from airflow_provider_cdc.core.formats.connect.messages import Named, Source, Transaction
 from airflow_provider_cdc.core.formats.contract import Description
 from airflow_provider_cdc.core.model.encoding import Encoded
@@ -38,6 +39,7 @@ class MySqlConnector:
     partial_images = False
     inserts_lack_defaults: bool | None = False
     snapshot_rows = "shared"
+    schema_log: SchemaLog | None = None
     options: ClassVar[Mapping[str, str]] = {
         **debezium_columns.OPTIONS,
         debezium_columns.TIMEZONE: debezium_columns.TIMEZONE_MEANING,

@@ -12,6 +12,8 @@ from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord
 from airflow_provider_cdc.core.formats.common.row_images import Images, members_of
 from airflow_provider_cdc.core.formats.connect.connectors import postgresql_columns
+from airflow_provider_cdc.core.formats.connect.connectors.contract import SchemaLog
+from airflow_provider_cdc.core.formats.connect.connectors.postgresql_ddl import DDL_TABLE, DDL_TABLE_MEANING, DdlLog
 from airflow_provider_cdc.core.formats.connect.connectors.unchanged_values import (
     PLACEHOLDER,
     PLACEHOLDER_MEANING,
@@ -46,13 +48,18 @@ class PostgreSqlConnector:
     partial_images = True
     inserts_lack_defaults: bool | None = False
     snapshot_rows = "shared"
-    options: ClassVar[Mapping[str, str]] = {**postgresql_columns.OPTIONS, PLACEHOLDER: PLACEHOLDER_MEANING}
+    options: ClassVar[Mapping[str, str]] = {
+        **postgresql_columns.OPTIONS,
+        PLACEHOLDER: PLACEHOLDER_MEANING,
+        DDL_TABLE: DDL_TABLE_MEANING,
+    }
 
     def __init__(self, options: Mapping[str, str]) -> None:
         problems = postgresql_columns.option_problems(options)
         if problems:
             raise ConfigurationError(problems)
         self._modes = postgresql_columns.modes_of(options)
+        self.schema_log: SchemaLog | None = DdlLog(options.get(DDL_TABLE))
         self._unchanged = UnchangedValues(options.get(PLACEHOLDER))
 
     def position(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:

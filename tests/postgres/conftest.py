@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A database of its own on the temporary PostgreSQL server, and Airflow's connection to it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+from tests.postgres.database import Connection
+
+if TYPE_CHECKING:
+    from tests.services.postgres import Postgres
+
+
+@pytest.fixture
+def database(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+    from tests.services.postgres import PASSWORD, USER
+
+    name = f"source_{uuid.uuid4().hex}"
+    with psycopg.connect(postgres.conninfo, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+    document = {"conn_type": "postgres", "host": "127.0.0.1", "port": postgres.port, "login": USER}
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", json.dumps({**document, "password": PASSWORD, "schema": name}))
+    with psycopg.connect(f"{postgres.conninfo.rpartition('/')[0]}/{name}", autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA app")
+        yield connection
