@@ -10,69 +10,11 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
+from airflow_provider_cdc.commands.verbs import Argument, OrEmpty, Verb, instant, option, record
+
 _COMMANDS = "airflow_provider_cdc.commands"
-
-
-def _instant(text: str) -> datetime | None:
-    from airflow_provider_cdc.batch.arguments import parse_instant
-
-    return parse_instant(text)
-
-
-_instant.__name__ = "ISO time"
-
-
-def _option(text: str) -> tuple[str, str]:
-    key, sign, value = text.partition("=")
-    if not sign or not key:
-        raise ValueError(text)
-    return key, value
-
-
-_option.__name__ = "K=V"
-
-
-class _OrEmpty(argparse.Action):
-    """Store an empty text for an option without its value; Airflow's ``Arg`` takes no ``const``."""
-
-    def __call__(
-        self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None
-    ) -> None:
-        setattr(namespace, self.dest, values or "")
-
-
-def _record(text: str) -> Any:
-    from airflow_provider_cdc.commands.quarantine import record_id
-
-    return record_id(text)
-
-
-_record.__name__ = "TOPIC/PARTITION:OFFSET"
-
-
-@dataclass(frozen=True)
-class Argument:
-    """One argument of a verb, as argparse takes it."""
-
-    flags: tuple[str, ...]
-    settings: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Verb:
-    """One verb.
-
-    :param home: module and function that run it, imported when the verb is used.
-    """
-
-    name: str
-    home: str
-    help: str
-    arguments: tuple[Argument, ...]
 
 
 _PIPELINE = Argument(("pipeline",), {"metavar": "PIPELINE.yaml", "help": "the pipeline's YAML file"})
@@ -81,7 +23,7 @@ _JSON = Argument(("--json",), {"action": "store_true", "help": "print JSON for m
 _UNTIL = Argument(
     ("--until",),
     {
-        "type": _instant,
+        "type": instant,
         "metavar": "ISO",
         "help": "read what the source committed before this time (UTC without a zone); default: all that is there now",
     },
@@ -97,7 +39,7 @@ _NEW_GENERATION = Argument(
     ("--new-generation",),
     {
         "nargs": "?",
-        "action": _OrEmpty,
+        "action": OrEmpty,
         "metavar": "TOPIC/PARTITION:OFFSET",
         "help": "approve that a new log of the source begins with this record; default: the record that is waiting",
     },
@@ -110,7 +52,7 @@ _DECODE = (
     Argument(("--format",), {"required": True, "metavar": "NAME", "help": "wire format; `formats` lists them"}),
     Argument(
         ("--option",),
-        {"action": "append", "default": [], "type": _option, "metavar": "K=V", "help": "option of the format"},
+        {"action": "append", "default": [], "type": option, "metavar": "K=V", "help": "option of the format"},
     ),
     _SCHEMAS,
     Argument(
@@ -135,7 +77,7 @@ _DDL = (
 )
 _SINCE = Argument(
     ("--since",),
-    {"type": _instant, "metavar": "ISO", "help": "show the history from this time on; default: the last 20 samples"},
+    {"type": instant, "metavar": "ISO", "help": "show the history from this time on; default: the last 20 samples"},
 )
 _LAG = (_PIPELINE, _SINCE, _JSON)
 
@@ -148,9 +90,9 @@ _REPLAY = (
     _TABLES,
     Argument(
         ("--from",),
-        {"dest": "since", "type": _instant, "metavar": "ISO", "help": "source time of the first rows; default: all"},
+        {"dest": "since", "type": instant, "metavar": "ISO", "help": "source time of the first rows; default: all"},
     ),
-    Argument(("--until",), {"type": _instant, "metavar": "ISO", "help": "source time behind the last rows"}),
+    Argument(("--until",), {"type": instant, "metavar": "ISO", "help": "source time behind the last rows"}),
     _JSON,
 )
 
@@ -178,7 +120,7 @@ _REBUILD = (
     Argument(
         ("--since",),
         {
-            "type": _instant,
+            "type": instant,
             "metavar": "ISO",
             "help": "of a snapshot: a time shortly before it was asked for; default: after the rows became unknown; "
             "of files: a time up to which they hold every change of the source",
@@ -245,7 +187,7 @@ _QUARANTINE = (
         {
             "action": "append",
             "default": [],
-            "type": _record,
+            "type": record,
             "metavar": "TOPIC/PARTITION:OFFSET",
             "help": "a record, may be repeated; default: all",
         },

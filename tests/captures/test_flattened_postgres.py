@@ -84,8 +84,8 @@ def problems(script: Script, table: SourceTable) -> list[str]:
         reason = str(states[-1].reason)
         return [] if any(part in reason for part in REASONS) else [reason]
     location = DeltaLocation(table_location(str(script.root), table.schema, table.table), {})
-    found = [text for text in differing(table, location.rows()) if not is_lost(table.name, text)]
-    return [f"{table.name}: {text}" for text in found]
+    wrong = [text for text in differing(table, location.rows()) if not is_lost(table.name, text)]
+    return [f"{table.name}: {text}" for text in wrong]
 
 
 def is_lost(name: str, problem: str) -> bool:
