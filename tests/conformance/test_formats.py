@@ -215,6 +215,8 @@ def demand_calm(wire: Format, golden: Golden, value: bytes) -> None:
 def test_one_wrong_byte_never_changes_a_value_that_it_does_not_touch(name: str) -> None:
     chance = random.Random(11)
     for golden, value in _values(name):
+        if any(change.get("error_code", "record.malformed") != "record.malformed" for change in golden.changes):
+            continue  # a record that is understood and refused for one of its values may be right with another one
         wire = opened(name, golden)
         whole = plain([wire.decode(lone([value], [golden.key]))])
         indexes = [chance.randrange(len(value)) for _ in range(100)]
