@@ -62,9 +62,9 @@ def differing(source: SourceTable, lake: pa.Table) -> list[str]:
     copy = list(zip(*(lake.column(name).to_pylist() for name in source.columns), strict=True))
     if not source.key:
         return _as_multisets(source, copy)
-    places = [source.columns.index(name) for name in source.key]
-    mine = {tuple(str(row[place]) for place in places): row for row in copy}
-    theirs = {tuple(_plain_key(row[place]) for place in places): row for row in source.rows}
+    indexes = [source.columns.index(name) for name in source.key]
+    mine = {tuple(str(row[i]) for i in indexes): row for row in copy}
+    theirs = {tuple(_plain_key(row[i]) for i in indexes): row for row in source.rows}
     problems = [f"missing {key}" for key in theirs.keys() - mine.keys()]
     problems += [f"too much {key}" for key in mine.keys() - theirs.keys()]
     if len(copy) != len(mine):
@@ -126,12 +126,12 @@ def _number(text: str, kind: str) -> Decimal | None:
 
 
 def _float(text: str, kind: str, value: float) -> bool:
-    wanted = float(text)
-    if math.isnan(wanted):
+    expected = float(text)
+    if math.isnan(expected):
         return math.isnan(value)
     if kind == "float4":
-        wanted = struct.unpack("f", struct.pack("f", wanted))[0]
-    return value == wanted
+        expected = struct.unpack("f", struct.pack("f", expected))[0]
+    return value == expected
 
 
 def _bytes(value: bytes, text: str, kind: str) -> bool:
@@ -214,7 +214,7 @@ def _array(text: str, at: int) -> tuple[list[Any], int]:
             item, at = _quoted(text, at + 1)
             items.append(item)
         else:
-            end = min(place for place in (text.find(",", at), text.find("}", at)) if place >= 0)
+            end = min(end for end in (text.find(",", at), text.find("}", at)) if end >= 0)
             items.append(None if text[at:end] == "NULL" else text[at:end])
             at = end
     return items, at + 1

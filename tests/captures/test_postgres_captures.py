@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.timeline.asked_changes import Answer
 from spark_jobs.driver.approval import NewGenerationError
 from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
@@ -75,7 +77,7 @@ EQUAL = {
 
 
 def pipeline(name: str, log: Log, root: Path, **policy: Any) -> Script:
-    """Return a pipeline over a capture; without schemas it states the tables as the snapshot found them."""
+    """Return a pipeline over a capture; without schemas it states the tables as the snapshot outcomes them."""
     for record in records(name):
         partition = log.partitions.setdefault((record.topic, record.partition), [])
         assert record.offset == len(partition)
@@ -113,12 +115,12 @@ def verdict(script: Script, table: SourceTable) -> str:
 
 def verdicts(name: str, script: Script, truth: Path) -> dict[str, str]:
     """Return the verdict of each table that the source had, none of which may be wrong."""
-    found = {table.name: verdict(script, table) for table in load(truth)}
-    for table, outcome in found.items():
+    outcomes = {table.name: verdict(script, table) for table in load(truth)}
+    for table, outcome in outcomes.items():
         lost = LOST[name].get(table)
         if outcome not in ("equal", "parked") and table not in UNLOGGED:
             assert lost is not None and all(lost in part for part in outcome.split("; ")), f"{table}: {outcome}"
-    return found
+    return outcomes
 
 
 @pytest.mark.parametrize("name", [MAIN, BARE, NEW_LOG, FAILOVER])
@@ -129,8 +131,8 @@ def test_tables_equal_the_source_at_recorded_points_or_say_why_not(name: str, lo
     ):
         sync(script, ends)
         if number not in UNREAD.get(name, ()):
-            found = verdicts(name, script, truth)
-            assert {table for table, outcome in found.items() if outcome == "equal"} >= EQUAL[name] & found.keys()
+            outcomes = verdicts(name, script, truth)
+            assert {table for table, outcome in outcomes.items() if outcome == "equal"} >= EQUAL[name] & outcomes.keys()
 
 
 @pytest.mark.parametrize("cuts", [1, 3, 12])
@@ -142,8 +144,8 @@ def test_tables_equal_the_source_however_batches_are_cut(name: str, cuts: int, l
         most = {where: len(all_) * number // cuts + 3 for where, all_ in log.partitions.items()}
         sync(script, {where: min(chance.randint(0, most[where]), len(all_)) for where, all_ in log.partitions.items()})
     sync(script, {where: len(all_) for where, all_ in log.partitions.items()})
-    found = verdicts(name, script, DATA / name / "source_final.jsonl.xz")
-    assert {table for table, outcome in found.items() if outcome == "equal"} >= EQUAL[name] & found.keys()
+    outcomes = verdicts(name, script, DATA / name / "source_final.jsonl.xz")
+    assert {table for table, outcome in outcomes.items() if outcome == "equal"} >= EQUAL[name] & outcomes.keys()
 
 
 def test_tables_that_are_new_are_equal_once_that_is_allowed(log: Log, tmp_path: Path) -> None:
@@ -151,6 +153,24 @@ def test_tables_that_are_new_are_equal_once_that_is_allowed(log: Log, tmp_path: 
     points = sorted(checkpoints(MAIN), key=lambda point: int(point[0].name.split(".")[0]))
     for _, ends in points[:6]:
         sync(script, ends)
-    found = {table.name: verdict(script, table) for table in load(points[5][0])}
+    outcomes = {table.name: verdict(script, table) for table in load(points[5][0])}
     made = {"ctl.marker", "app.born", "app.like_", "app.copied", "app.events_2026_03"}
-    assert {table: found[table] for table in made} == dict.fromkeys(made, "equal")
+    assert {table: outcomes[table] for table in made} == dict.fromkeys(made, "equal")
+
+
+def test_a_table_that_no_snapshot_had_goes_on_once_it_is_approved(log: Log, tmp_path: Path) -> None:
+    script = pipeline(MAIN, log, tmp_path)
+    points = sorted(checkpoints(MAIN), key=lambda point: int(point[0].name.split(".")[0]))
+    marker = next(table for table in load(points[1][0]) if table.name == "ctl.marker")
+    for _, ends in points[:2]:
+        sync(script, ends)
+    assert verdict(script, marker) == "parked"
+    script.decide("marker", Answer.APPLY)
+    assert verdict(script, marker) == "equal"
+
+
+def test_a_batch_is_refused_where_its_policy_is_to_fail(log: Log, tmp_path: Path) -> None:
+    script = pipeline(MAIN, log, tmp_path, on_unseen_ddl="fail")
+    _, ends = min(checkpoints(MAIN), key=lambda point: int(point[0].name.split(".")[0]))
+    with pytest.raises(DataError, match="on_unseen_ddl"):
+        sync(script, ends)

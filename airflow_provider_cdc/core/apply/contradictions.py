@@ -150,10 +150,10 @@ class GapWitness:
         """Return which changes must have found what stands before them on their own partition: that of their key."""
         schema = self._typer.timeline.schema
         key = {column.name for column in schema.key_columns}
-        found: BoolArray = np.zeros(len(event), dtype=bool)
+        on_own: BoolArray = np.zeros(len(event), dtype=bool)
         if key and "keyed_partitions" in self._typer.wire.carries:
-            found = self._typer.have_key(self._event_rows[event], key)
-        return found
+            on_own = self._typer.have_key(self._event_rows[event], key)
+        return on_own
 
     def _note(self, kind: str, event: IntArray, columns: list[str] | None = None) -> None:
         """Note the changes of some events as contradictions."""

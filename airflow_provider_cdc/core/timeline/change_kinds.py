@@ -100,7 +100,7 @@ def kinds_between(old: TableSchema, new: TableSchema) -> Iterator[tuple[str, str
 
 
 def unseen_change(old: TableSchema, new: TableSchema) -> str:
-    """Return what became of a table's columns by a statement that no record has; empty for nothing.
+    """Return how a statement that no record has changed a table's columns; empty where it did not.
 
     A column that went may have been renamed, where another came at once, or may be generated: those are not streamed.
     """

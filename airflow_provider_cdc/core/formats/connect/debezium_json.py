@@ -15,7 +15,7 @@ class WireFormat(DebeziumFormat):
     """``debezium-json``: what Debezium writes with Kafka Connect's JSON converter."""
 
     name = "debezium-json"
-    summary = "Debezium JSON (MySQL, MariaDB), with or without embedded schema"
+    summary = "Debezium JSON (MySQL, MariaDB, PostgreSQL), with or without embedded schema"
     evidence = staticmethod(of_debezium)
     is_delete = staticmethod(is_delete)
 

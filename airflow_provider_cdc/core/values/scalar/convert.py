@@ -155,7 +155,7 @@ def _wrapped(datum: Any, field: Field) -> int:
 
 
 def _float(datum: Any, field: Field) -> Any:
-    """Accept a number, or the name of a value that is none."""
+    """Accept a number, or the name of a value that is not a number."""
     if isinstance(datum, str) and not isinstance(datum, Number) and datum in _NOT_FINITE:
         return float(datum)
     return _number(datum, field)

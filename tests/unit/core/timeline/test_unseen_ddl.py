@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A log without DDL: what only rows show waits, since no record says what became of the rows of before."""
+"""A log without DDL: what only rows show waits, since no record says what the rows of before have now."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ NAME = TableName("app", "t")
 
 
 def shown(
-    place: int, columns: dict[str, ColumnType], rows: str, key: Sequence[str] = ("id",), *, keyless: bool = False
+    pos: int, columns: dict[str, ColumnType], rows: str, key: Sequence[str] = ("id",), *, keyless: bool = False
 ) -> SchemaChange:
     """Return what rows show of the table's columns."""
     made = [Column(number, name, kind) for number, (name, kind) in enumerate(columns.items(), 1)]
     schema = TableSchema(tuple(made), tuple(column.id for column in made if column.name in key))
     return SchemaChange(
-        f"0000.{place:020d}.{place:020d}.0000000000",
-        place,
+        f"0000.{pos:020d}.{pos:020d}.0000000000",
+        pos,
         "app",
         "",
         ((*NAME, schema),),
@@ -44,13 +44,13 @@ READ = shown(100, {"id": INT, "a": INT}, "read")
 
 
 def test_a_table_of_a_snapshot_is_not_asked_about() -> None:
-    found, waiting = table(READ, shown(200, {"id": INT, "a": INT}, "streamed"))
-    assert (found.asked, waiting) == ([], [])
+    built, waiting = table(READ, shown(200, {"id": INT, "a": INT}, "streamed"))
+    assert (built.asked, waiting) == ([], [])
 
 
 def test_a_table_that_no_snapshot_had_waits() -> None:
-    found, waiting = table(shown(200, {"id": INT}, "streamed"))
-    assert len(found.asked) == 1
+    built, waiting = table(shown(200, {"id": INT}, "streamed"))
+    assert len(built.asked) == 1
     assert waiting[0].startswith("a table that no snapshot had")
     assert table(shown(200, {"id": INT}, "streamed"), policy="apply")[1] == []
 
@@ -77,13 +77,13 @@ def test_labels_that_came_change_no_row_and_one_that_went_was_renamed() -> None:
 
 def test_a_later_snapshot_begins_the_content_again() -> None:
     wide = {"id": INT, "a": INT, "b": INT}
-    found, _ = table(READ, shown(200, wide, "streamed"), shown(300, wide, "read"))
-    assert (found.asked, len(found.unseen)) == ([], 1)
+    built, _ = table(READ, shown(200, wide, "streamed"), shown(300, wide, "read"))
+    assert (built.asked, len(built.unseen)) == ([], 1)
 
 
 def test_rows_without_a_key_say_nothing_of_a_key_that_is_known() -> None:
     keyless = shown(200, {"id": INT, "a": INT}, "streamed", (), keyless=True)
-    found, waiting = table(READ, keyless)
-    assert [column.name for column in found.schema.key_columns] == ["id"]
+    built, waiting = table(READ, keyless)
+    assert [column.name for column in built.schema.key_columns] == ["id"]
     assert waiting == []
-    assert TableTimeline.from_document(found.document()) == found
+    assert TableTimeline.from_document(built.document()) == built

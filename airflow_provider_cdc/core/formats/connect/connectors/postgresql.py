@@ -75,7 +75,7 @@ class PostgreSqlConnector:
         return int(first), int(second), 0 if transaction is None else transaction.total_order
 
     def row_op(self, op: str, source: Source) -> str:
-        """Tell rows of full snapshots, which name no commit, from those of incremental and blocking ones."""
+        """Distinguish rows of full snapshots, which name no commit, from those of incremental and blocking ones."""
         if op != "snapshot" or source.sequence is None:
             return op
         return op if _sequence(source.sequence)[0] is None else "incremental"

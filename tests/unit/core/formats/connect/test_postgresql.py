@@ -136,32 +136,32 @@ NEGATIVE = {"scale": "2046", "connect.decimal.precision": "5"}
     ],
 )
 def test_values(described: dict[str, Any], tokens: list[str], kind: str, expected: list[Any]) -> None:
-    column, found = values(described, *tokens)
+    column, converted = values(described, *tokens)
     assert str(column) == kind
-    assert found == expected
+    assert converted == expected
 
 
 def test_floats_that_are_no_numbers() -> None:
-    _, found = values(detail("float"), '"NaN"', '"Infinity"', '"-Infinity"', "0.5")
-    assert math.isnan(found[0])
-    assert found[1:] == [math.inf, -math.inf, 0.5]
+    _, converted = values(detail("float"), '"NaN"', '"Infinity"', '"-Infinity"', "0.5")
+    assert math.isnan(converted[0])
+    assert converted[1:] == [math.inf, -math.inf, 0.5]
     assert values(detail("double"), '"Inf"')[1] == ["number_invalid"]
 
 
 def test_a_negative_scale_is_an_integer() -> None:
     number = 12300 * 10**2046
     raw = number.to_bytes((number.bit_length() + 8) // 8, "big", signed=True)
-    column, found = values(detail("bytes", DECIMAL, **NEGATIVE), json.dumps(msgspec.to_builtins(raw)))
-    assert (str(column), found) == ("decimal(7,0)", [Decimal(12300)])
+    column, converted = values(detail("bytes", DECIMAL, **NEGATIVE), json.dumps(msgspec.to_builtins(raw)))
+    assert (str(column), converted) == ("decimal(7,0)", [Decimal(12300)])
 
 
 def test_instants_are_what_they_say_in_the_year_1_too() -> None:
     kind = detail("string", "io.debezium.time.ZonedTimestamp")
-    column, found = values(kind, '"0001-01-01T00:00:00Z"', '"infinity"', '"2026-03-01T10:00:00.123456Z"')
+    column, converted = values(kind, '"0001-01-01T00:00:00Z"', '"infinity"', '"2026-03-01T10:00:00.123456Z"')
     assert str(column) == "timestamp(6)"
-    assert found[0] == datetime(1, 1, 1, tzinfo=UTC)
-    assert found[1] == "date_invalid"
-    assert found[2] == datetime(2026, 3, 1, 10, 0, 0, 123456, tzinfo=UTC)
+    assert converted[0] == datetime(1, 1, 1, tzinfo=UTC)
+    assert converted[1] == "date_invalid"
+    assert converted[2] == datetime(2026, 3, 1, 10, 0, 0, 123456, tzinfo=UTC)
 
 
 def test_numbers_of_intervals_are_taken_only_where_that_is_stated() -> None:
