@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from airflow_provider_cdc.core.ddl.statement import (
     TruncateTable,
 )
 from airflow_provider_cdc.core.ddl.tokens import DdlError
+from airflow_provider_cdc.core.model.relation import RelationChange, RelationEvent
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.batch.source_log import SourceLog
@@ -64,6 +66,24 @@ def kind_of(text: str, dialect: str | None = None) -> DdlKind:
     return next((kind for kind in DdlKind if kind in kinds), DdlKind.MAPPING)
 
 
+_DROPS_COLUMN = re.compile(r"\bDROP\s+(?!CONSTRAINT\b|DEFAULT\b|NOT\b|IDENTITY\b|EXPRESSION\b)", re.IGNORECASE)
+_MAY_CONVERT = re.compile(r"\bTYPE\b|\bPRIMARY\s+KEY\b|\bDROP\s+CONSTRAINT\b|\bNOT\s+NULL\b", re.IGNORECASE)
+
+
+def kind_of_relation(text: str, relation: RelationChange) -> DdlKind:
+    """Return what a change of a source's own log does; its structure alone does not say what it was before."""
+    match relation.event:
+        case RelationEvent.FAILED:
+            return DdlKind.UNKNOWN
+        case RelationEvent.DROPPED:
+            return DdlKind.DESTRUCTIVE
+        case RelationEvent.DESCRIBED if not relation.created and _DROPS_COLUMN.search(text):
+            return DdlKind.DESTRUCTIVE
+        case RelationEvent.DESCRIBED if relation.created or not _MAY_CONVERT.search(text):
+            return DdlKind.MAPPING
+    return DdlKind.BARRIER
+
+
 def _kind(statement: Statement) -> DdlKind:
     if isinstance(statement, _DESTRUCTIVE):
         return DdlKind.DESTRUCTIVE
@@ -95,7 +115,7 @@ def coming_ddl(pipeline: CdcPipeline, log: SourceLog, start: Offsets, end: Offse
 def _statements(
     pipeline: CdcPipeline, log: SourceLog, windows: Mapping[tuple[str, int], tuple[int, int]]
 ) -> Iterator[dict[str, Any]]:
-    from airflow_provider_cdc.core.formats.contract import Records
+    from airflow_provider_cdc.core.formats.contract import IdentifiesTables, Records
     from airflow_provider_cdc.core.formats.registry import open_format
 
     fmt = open_format(pipeline.source.format, pipeline.source.options)
@@ -116,9 +136,12 @@ def _statements(
             text, of_snapshot = change["statement"], change["op"] == "snapshot"
             if not text or of_snapshot:
                 continue
+            relation = None
+            if change["table_changes"] and isinstance(fmt, IdentifiesTables):
+                relation = fmt.relation(change["table_changes"])
             names = [name for name in (change["database"], change["table"]) if name]
             yield {
                 "table": ".".join(names) or None,
-                "kind": kind_of(text, change["dialect"]),
+                "kind": kind_of(text, change["dialect"]) if relation is None else kind_of_relation(text, relation),
                 "text": " ".join(text.split())[:MOST_TEXT],
             }

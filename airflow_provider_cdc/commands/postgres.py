@@ -27,8 +27,8 @@ def postgres(args: Namespace) -> int:
     """Print the SQL of the event triggers or of the heartbeat, or run it over a connection."""
 
     def work() -> int:
-        stated = [args.print_sql, args.install is not None, args.uninstall is not None, args.heartbeat_query]
-        if sum(stated) != 1:
+        modes = [args.print_sql, args.install is not None, args.uninstall is not None, args.heartbeat_query]
+        if sum(modes) != 1:
             raise ConfigurationError([f"postgres {args.action} takes one of {_CHOICES}"])
         table = qualified(args.table or (DEFAULT_BEAT if args.heartbeat_query else DEFAULT_LOG))
         if args.print_sql:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_cdc.batch.coming_ddl import kind_of_relation
 from airflow_provider_cdc.core.formats.connect.connectors.postgresql_ddl import DdlLog
 from airflow_provider_cdc.core.formats.connect.connectors.postgresql_types import column_type
 from airflow_provider_cdc.core.model.position import binlog_position
@@ -466,8 +467,31 @@ def test_structures_are_those_of_the_catalogue_after_any_ddl(database: Connectio
         ("numeric(6,2)[]", "json"),
         ("character varying(9)", "longtext"),
         ("public.hstore", "json"),
+        ("public.geometry(Point,4326)", "geometry"),
         ('"My Schema"."Some (type)"', "longtext"),
     ],
 )
 def test_types_are_those_that_embedded_schemas_state(text: str, kind: str) -> None:
     assert str(column_type(text)) == kind
+
+
+@pytest.mark.parametrize(
+    ("statement", "kinds"),
+    [
+        ("ALTER TABLE app.t ADD v int DEFAULT 5", ["mapping"]),
+        ("ALTER TABLE app.t RENAME COLUMN a TO b", ["mapping"]),
+        ("ALTER TABLE app.t DROP COLUMN a", ["destructive"]),
+        ("ALTER TABLE app.t DROP a", ["destructive"]),
+        ("ALTER TABLE app.t DROP CONSTRAINT t_pkey", ["barrier"]),
+        ("ALTER TABLE app.t ALTER a TYPE bigint", ["barrier", "barrier"]),
+        ("DROP TABLE app.t", ["destructive"]),
+        ("CREATE TABLE app.u (id int PRIMARY KEY)", ["mapping"]),
+    ],
+)
+def test_people_see_of_which_kind_a_change_is(database: Connection, statement: str, kinds: list[str]) -> None:
+    install(database)
+    run(database, "CREATE TABLE app.t (id int PRIMARY KEY, a int)")
+    before = len(changes(database))
+    run(database, statement)
+    fresh = changes(database)[before:]
+    assert [kind_of_relation(one.statement, one.relation) for one in fresh if one.relation is not None] == kinds

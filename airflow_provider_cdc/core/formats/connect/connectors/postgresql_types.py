@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 
 from airflow_provider_cdc.core.model.schema import ColumnType
 
-_TYPE = re.compile(r"(?P<name>[^(\[]+?)\s*(?:\((?P<arguments>[-\d,\s]+)\))?(?P<rest>[^(\[]*?)(?P<array>(?:\[\d*\])*)")
+_TYPE = re.compile(r"(?P<name>[^(\[]+?)\s*(?:\((?P<arguments>[-\w,\s]+)\))?(?P<rest>[^(\[]*?)(?P<array>(?:\[\d*\])*)")
 _SCHEMA = re.compile(r'(?:"(?:[^"]|"")+"|[^".]+)\.')
 _TEXT, _BYTES, _DOCUMENT = ColumnType("longtext"), ColumnType("longblob"), ColumnType("json")
+_GEOMETRY = ColumnType("geometry")
 _LONGEST_BITS = 64
 _LONGEST_MONEY = 38
 _MILLIS = 3  # digits of a time that the connector writes in milliseconds
@@ -30,7 +31,9 @@ _PLAIN = {
     "json": _DOCUMENT,
     "jsonb": _DOCUMENT,
     "hstore": _DOCUMENT,
-    "point": _DOCUMENT,
+    "point": _GEOMETRY,
+    "geometry": _GEOMETRY,
+    "geography": _GEOMETRY,
     "timestamp with time zone": ColumnType("timestamp", 6),
 }
 _AS_TEXT = frozenset(
@@ -130,7 +133,8 @@ def _parts(text: str) -> tuple[str, tuple[int, ...], bool]:
     name = match["name"] + match["rest"]
     if name not in _AS_TEXT:
         name = _SCHEMA.sub("", name, count=1) if _SCHEMA.match(name) else name
-    arguments = tuple(int(part) for part in (match["arguments"] or "").split(",") if part.strip())
+    parts = (match["arguments"] or "").split(",")
+    arguments = tuple(int(part) for part in parts if part.strip().removeprefix("-").isdigit())
     return name, arguments, bool(match["array"])
 
 
