@@ -67,6 +67,6 @@ def test_a_registry_that_is_away_is_no_record_without_a_time(registry: ServedSch
 def test_coming_statements_are_read(registry: ServedSchemas) -> None:
     log = log_of({"url": registry.url})
     ends = {"shpyr": {0: 49}}
-    statements = coming_ddl(PIPELINE, log, {}, ends)
+    statements = coming_ddl(PIPELINE, log, {"shpyr": {0: 0}}, ends)
     assert statements is not None and len(statements) > 10
     assert any(statement["text"].startswith("ALTER TABLE") for statement in statements)
