@@ -110,9 +110,13 @@ FORMAT_OPTIONS: Mapping[str, OptionKind] = {
     **dict.fromkeys(
         (
             "absent_symbols",
+            "add.*",
             "connectors",
             "dbType",
+            "ddl_table",
+            "delete.*",
             "dialect",
+            "drop.tombstones",
             "field.*",
             "framing",
             "null_symbols",
