@@ -71,10 +71,10 @@ def test_a_connection_that_cannot_be_used_is_named(
 
 
 def test_login_and_token_are_sent(server: ServedSchemas) -> None:
-    ask({"url": server.url, "username": "ann", "password": "s:ecret"}, [1])
+    ask({"url": server.url, "username": "ann", "password": "a:secret"}, [1])
     ask({"url": server.url, "bearer.auth.token": "token"}, [1])
     ask({"url": server.url}, [1])
-    basic = base64.b64encode(b"ann:s:ecret").decode()
+    basic = base64.b64encode(b"ann:a:secret").decode()
     assert server.logins == {f"Basic {basic}", "Bearer token", None}
 
 
