@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +15,7 @@ from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sen
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, ordered, resolve
 from airflow_provider_cdc.core.apply.row_images import SchemaMissing
 from airflow_provider_cdc.core.formats.common.clock_positions import ClockPositions
-from airflow_provider_cdc.core.formats.contract import Records
+from airflow_provider_cdc.core.formats.contract import Records, Registered
 from airflow_provider_cdc.core.formats.registry import format_names, open_format
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.builder import build_timeline
@@ -51,18 +52,23 @@ VALUES: dict[str, Image] = {
 }
 
 
-def messages(name: str, row: Image) -> list[Message]:
+def messages(writer: Any, row: Image) -> list[Message]:
     schema = structure([CREATE], "hard")
     assert schema is not None
     event = Event(2, 1, 200, START_MS, START_MS, 2, Row("insert", DATABASE, "hard", schema, None, row))
-    return writer_of(name).write(event, 1)
+    return list(writer.write(event, 1))
 
 
-def resolved(
-    name: str, values: list[bytes | None], keys: list[bytes | None], headers: list
-) -> tuple[MergePlan | None, int]:
-    """Return what the table becomes, None where a row does not fit it, and how many records were refused."""
-    wire = open_format(name, writer_of(name).options)
+def resolved(writer: Any, sent: list[Message], values: list[bytes | None]) -> tuple[MergePlan | None, int]:
+    """Return what the table becomes, None where a row does not fit it, and how many records were refused.
+
+    :param writer: of the messages.
+    :param values: what is read instead of theirs.
+    """
+    wire = open_format(writer.format, writer.options)
+    if isinstance(wire, Registered):
+        wire.learn(writer.schemas)
+    keys, headers = [m.key for m in sent], [m.headers for m in sent]
     batch = wire.decode(Records("t", 0, list(range(len(values))), [START_MS] * len(values), keys, values, headers))
     if wire.order == "clock":
         batch = ClockPositions().fill(batch)
@@ -86,8 +92,9 @@ def resolved(
 @pytest.mark.parametrize("name", format_names())
 def test_a_hard_value_arrives_as_it_is(name: str, why: str) -> None:
     row = {**BASE, **VALUES[why]}
-    sent = messages(name, row)
-    plan, errors = resolved(name, [m.value for m in sent], [m.key for m in sent], [m.headers for m in sent])
+    writer = writer_of(name)
+    sent = messages(writer, row)
+    plan, errors = resolved(writer, sent, [m.value for m in sent])
     assert errors == 0
     assert plan is not None
     assert not plan.failures
@@ -98,20 +105,22 @@ def test_a_hard_value_arrives_as_it_is(name: str, why: str) -> None:
 
 @pytest.mark.parametrize("name", format_names())
 def test_text_that_is_not_utf8_is_refused(name: str) -> None:
-    sent = messages(name, {**BASE, "t": "MARKMARK"})
+    writer = writer_of(name)
+    sent = messages(writer, {**BASE, "t": "MARKMARK"})
     broken = [m.value.replace(b"MARKMARK", b"\xff\xfeRKMARK") for m in sent]
     if broken == [m.value for m in sent]:
         pytest.skip("the format does not write text as it is")
-    plan, errors = resolved(name, broken, [m.key for m in sent], [m.headers for m in sent])
+    plan, errors = resolved(writer, sent, broken)
     assert errors or (plan is not None and plan.failures)
     assert plan is None or not plan.steps[-1].upserts.num_rows
 
 
 @pytest.mark.parametrize("name", format_names())
 def test_two_members_of_one_name_are_never_taken_for_a_row(name: str) -> None:
-    sent = messages(name, BASE)
+    writer = writer_of(name)
+    sent = messages(writer, BASE)
     broken = [m.value.replace(b"name_a", b"name_b") for m in sent]
     if broken == [m.value for m in sent]:
         pytest.skip("the format's rows do not name their columns")
-    plan, errors = resolved(name, broken, [m.key for m in sent], [m.headers for m in sent])
+    plan, errors = resolved(writer, sent, broken)
     assert errors or plan is None or not plan.steps[-1].upserts.num_rows
