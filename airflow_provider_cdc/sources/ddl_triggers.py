@@ -83,6 +83,16 @@ def _filled(text: str, table: QualifiedName) -> str:
 
 # Functions run as who installed them, so that anybody's DDL is logged, and with settings that fix how values are
 # written. One that fails leaves a row that says so, and never the DDL.
+# ends a trigger: a failure is noted, and never fails the DDL
+_GUARDED = """EXCEPTION WHEN OTHERS THEN
+  BEGIN
+    PERFORM @note@(tg_event, tg_tag, NULL, NULL, NULL, NULL, current_query(), SQLSTATE || ' ' || SQLERRM);
+  EXCEPTION WHEN OTHERS THEN
+    RAISE WARNING 'airflow-cdc: this DDL is not in the log: % %', SQLSTATE, SQLERRM;
+  END;
+END
+$body$;
+"""
 _SETTINGS = """
   SET search_path = pg_catalog, pg_temp
   SET TimeZone = 'UTC' SET DateStyle = 'ISO, MDY' SET IntervalStyle = 'iso_8601'
@@ -219,15 +229,9 @@ BEGIN
         SQLSTATE || ' ' || SQLERRM);
     END;
   END LOOP;
-EXCEPTION WHEN OTHERS THEN
-  BEGIN
-    PERFORM @note@(tg_event, tg_tag, NULL, NULL, NULL, NULL, current_query(), SQLSTATE || ' ' || SQLERRM);
-  EXCEPTION WHEN OTHERS THEN
-    RAISE WARNING 'airflow-cdc: this DDL is not in the log: % %', SQLSTATE, SQLERRM;
-  END;
-END
-$body$;
-
+"""
+    + _GUARDED
+    + """
 CREATE OR REPLACE FUNCTION @on_drop@() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER"""
     + _SETTINGS
     + """ AS $body$
@@ -248,15 +252,9 @@ BEGIN
         SQLSTATE || ' ' || SQLERRM);
     END;
   END LOOP;
-EXCEPTION WHEN OTHERS THEN
-  BEGIN
-    PERFORM @note@(tg_event, tg_tag, NULL, NULL, NULL, NULL, current_query(), SQLSTATE || ' ' || SQLERRM);
-  EXCEPTION WHEN OTHERS THEN
-    RAISE WARNING 'airflow-cdc: this DDL is not in the log: % %', SQLSTATE, SQLERRM;
-  END;
-END
-$body$;
-
+"""
+    + _GUARDED
+    + """
 CREATE OR REPLACE FUNCTION @on_rewrite@() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER"""
     + _SETTINGS
     + """ AS $body$

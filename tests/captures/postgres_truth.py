@@ -21,6 +21,21 @@ from typing import Any
 
 import pyarrow as pa
 
+# what a page of the format says of a table that is parked (docs/formats/debezium-postgres.md)
+REASONS = (
+    "on_unseen_ddl is ask",
+    "record.value_missing",
+    "record.key_made_up",
+    "format.interval_inexact",
+    "reason=dimensions_lost",
+    "reason=out_of_range",
+    "apply.key_unproven",
+    "apply.contradicted",
+    "apply.row_not_found",
+    "apply.schema_missing",
+    "rows arrived but no CREATE TABLE",
+)
+
 LOST = "lost by the connector"
 
 

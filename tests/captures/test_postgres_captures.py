@@ -19,7 +19,7 @@ from spark_jobs.driver.approval import NewGenerationError
 from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.captures.in_memory import DATA, checkpoints, records
-from tests.captures.postgres_truth import SourceTable, create_table, differing, load
+from tests.captures.postgres_truth import REASONS, SourceTable, create_table, differing, load
 from tests.histories.log import Log
 from tests.histories.records import Record as LogRecord
 from tests.histories.scripted import Script
@@ -27,20 +27,6 @@ from tests.histories.scripted import Script
 MAIN, BARE = "public-postgres-15", "public-postgres-bare-15"
 NEW_LOG, FAILOVER = "public-postgres-newlog-15", "public-postgres-failover-18"
 FIRST = "source_at/0.jsonl.xz"
-# what a page of the format says of a table that is parked (docs/formats/debezium-postgres.md)
-REASONS = (
-    "on_unseen_ddl is ask",
-    "record.value_missing",
-    "record.key_made_up",
-    "format.interval_inexact",
-    "reason=dimensions_lost",
-    "reason=out_of_range",
-    "apply.key_unproven",
-    "apply.contradicted",
-    "apply.row_not_found",
-    "apply.schema_missing",
-    "rows arrived but no CREATE TABLE",
-)
 # what no reader can see (docs/formats/debezium-postgres.md, "What the tool loses"): table -> part of what differs
 ENUM = "'blue'"  # its label 'sad' was renamed
 LOST = {

@@ -35,11 +35,12 @@ class SchemaSupply:
 
     def provide(self, fmt: Format, frames: Iterable[bytes | None]) -> None:
         """Teach a format the schemas that keys and values name."""
-        missing = fmt.missing(frames) if isinstance(fmt, Registered) else None
+        if not isinstance(fmt, Registered):
+            return
+        missing = fmt.missing(frames)
         if missing:
-            more = self._fetch(missing - self._known.keys())
-            self._known |= more
-            fmt.learn({identity: self._known.get(identity) for identity in missing})  # type: ignore[attr-defined]
+            self._known |= self._fetch(missing - self._known.keys())
+            fmt.learn({identity: self._known.get(identity) for identity in missing})
 
     def ahead_of(self, source: Iterable[Records], fmt: Format) -> Iterator[Records]:
         """Yield records once the format knows their schemas."""

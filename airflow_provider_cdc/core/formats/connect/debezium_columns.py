@@ -117,14 +117,19 @@ def _binary_text(modes: Mapping[str, str]) -> Encoding:
     return _BINARY_MODES[modes["binary.handling.mode"]]
 
 
+def assumed_decimal(name: str, column: ColumnType, modes: Mapping[str, str]) -> Encoded:
+    """Return the encoding of a DECIMAL whose messages carry no schema."""
+    mode = modes["decimal.handling.mode"]
+    if mode == "precise":
+        return Encoded(name, Encoding.DECIMAL_BASE64, column.scale or 0)
+    return Encoded(name, Encoding.TEXT if mode == "string" else Encoding.NUMBER)
+
+
 def assumed_encoding(name: str, column: ColumnType, modes: Mapping[str, str]) -> Encoded:
     """Return the encoding of a column whose messages carry no schema, by the connector's handling modes."""
     kind = column.name
     if kind == "decimal":
-        mode = modes["decimal.handling.mode"]
-        if mode == "precise":
-            return Encoded(name, Encoding.DECIMAL_BASE64, column.scale or 0)
-        return Encoded(name, Encoding.TEXT if mode == "string" else Encoding.NUMBER)
+        return assumed_decimal(name, column, modes)
     if kind == "bigint" and column.unsigned:
         precise = modes["bigint.unsigned.handling.mode"] == "precise"
         return Encoded(name, Encoding.DECIMAL_BASE64, 0) if precise else Encoded(name, Encoding.WRAPPED_UNSIGNED)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_provider_cdc.core.errors import DataError
-from airflow_provider_cdc.core.formats.connect.debezium_columns import MODES
+from airflow_provider_cdc.core.formats.connect.debezium_columns import MODES, assumed_decimal
 from airflow_provider_cdc.core.formats.connect.debezium_columns import OPTIONS as FAMILY_OPTIONS
 from airflow_provider_cdc.core.formats.contract import Description
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
@@ -165,10 +165,7 @@ def assumed_encoding(name: str, column: ColumnType, modes: Mapping[str, str]) ->
     """Return the encoding of a column whose messages carry no schema, by the connector's handling modes."""
     kind = column.name
     if kind == "decimal":
-        mode = modes["decimal.handling.mode"]
-        if mode == "precise":
-            return Encoded(name, Encoding.DECIMAL_BASE64, column.scale or 0)
-        return Encoded(name, Encoding.TEXT if mode == "string" else Encoding.NUMBER)
+        return assumed_decimal(name, column, modes)
     if kind in ("tinyint", "bit") and column.length in (1, None):
         return Encoded(name, Encoding.BOOLEAN)
     if kind in ("float", "double"):

@@ -263,7 +263,9 @@ def test_settings_that_lose_rows_or_their_order_are_refused(options: dict[str, s
 
 
 def test_fields_and_headers_count_together() -> None:
-    open_format("debezium-json", {**OPTIONS, "add.fields": "op,db,table", "add.headers": FIELDS.partition("table,")[2]})
+    apart = {**OPTIONS, "add.fields": "op,db,table", "add.headers": FIELDS.partition("table,")[2]}
+    assert needs_headers(open_format("debezium-json", apart))
+    assert not needs_headers(open_format("debezium-json", OPTIONS))
 
 
 @pytest.mark.parametrize(
