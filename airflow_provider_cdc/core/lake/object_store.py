@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from obstore.store import S3Store
 
+_TAIL_BYTES = 64 << 10
+
 
 def open_objects(base: str, options: dict[str, str]) -> S3Store:
     """Open S3 as a client with conditional writes and listings from a name on.
 
-    pyarrow's file system lacks both, and takes an answer that is cut off inside its headers for an empty file.
+    pyarrow's file system lacks both.
     """
     from obstore.store import S3Store
 
@@ -66,13 +71,62 @@ def read_object(store: S3Store, name: str) -> bytes | None:
         raise OSError(str(error)) from None
 
 
-def object_size(store: S3Store, name: str) -> int:
-    """Return how many bytes an object has."""
-    import obstore
+class ObjectFile(io.RawIOBase):
+    """Reads an object at any offset; its end, where Parquet and Arrow have their footers, comes with the opening.
+
+    An answer that is cut off anywhere is an error or is asked for again: pyarrow's own reader takes one that ends
+    inside its headers for an empty or a shorter file.
+
+    :raises FileNotFoundError: the object does not exist.
+    """
+
+    def __init__(self, store: S3Store, name: str) -> None:
+        import obstore
+
+        self._store, self._name, self._at = store, name, 0
+        with _as_os_error():
+            answer = obstore.get(store, name, options={"range": {"suffix": _TAIL_BYTES}})
+            self._size, self._tail = int(answer.meta["size"]), bytes(answer.bytes())
+        self._tail_start = self._size - len(self._tail)
+
+    def readable(self) -> bool:  # noqa: D102
+        return True
+
+    def seekable(self) -> bool:  # noqa: D102
+        return True
+
+    def tell(self) -> int:  # noqa: D102
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:  # noqa: D102
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return the next bytes, all that are left without a size."""
+        import obstore
+
+        start = self._at
+        end = self._size if size is None or size < 0 else min(start + size, self._size)
+        if end <= start:
+            return b""
+        if start >= self._tail_start:
+            content = self._tail[start - self._tail_start : end - self._tail_start]
+        else:
+            with _as_os_error():
+                content = bytes(obstore.get_range(self._store, self._name, start=start, end=end))
+        self._at = end
+        return content
+
+
+@contextmanager
+def _as_os_error() -> Iterator[None]:
     from obstore.exceptions import BaseError
 
     try:
-        return int(obstore.head(store, name)["size"])
+        yield
+    except FileNotFoundError:
+        raise
     except BaseError as error:
         raise OSError(str(error)) from None
 
