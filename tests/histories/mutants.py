@@ -2,35 +2,43 @@
 """Damage one record of a right history, or one stored row, and see who notices: ``python -m tests.histories.mutants``.
 
 A mutant ends ``equal`` (the damage meant nothing), ``parked`` or ``refused`` (a table or the batch, with a reason),
-``counted`` (a contradiction, a lost value or a quarantined record is in a result), or ``silent``: a table is ``ok`` and
-differs from the source.
+``counted`` (a contradiction, a lost value or a quarantined record is in a result). Otherwise a table is ``ok`` and
+differs from the source: ``verify`` names it; or no reader can see it, because the format is ordered by ``clock``, the
+table has ``no key``, or the row is ``not changed later``; or it is ``silent``: somebody has to look why.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
+import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from airflow_provider_cdc.core.documents import Rebuild
+from airflow_provider_cdc.core.formats.contract import Records
+from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
 from tests.histories.cases import case_of
 from tests.histories.log import Log
 from tests.histories.place import lake_folder
+from tests.histories.records import Record
 from tests.histories.run import Case, Replay
+from tests.histories.source import Picture
 from tests.histories.tools import TOOLS
 
 OF_RECORDS = ("removed", "doubled", "altered", "moved")
 OF_ROWS = ("row changed", "row removed", "row added")
-OUTCOMES = ("equal", "parked", "refused", "counted", "silent")
+OUTCOMES = ("equal", "parked", "refused", "counted", "verify", "clock", "no key", "not changed later", "silent")
 _EACH = 4  # mutants of one history and kind
 
 
@@ -46,6 +54,8 @@ class Mutant(Replay):
     number: int = 0
     problems: list[str] = field(default_factory=list)
     damaged: bool = False
+    _picture: Picture | None = None
+    touched: list[tuple[int, Record]] = field(default_factory=list)  # records as they were and are, with their places
 
     def run(self) -> list[str]:
         """Run all batches; return what differs."""
@@ -60,6 +70,7 @@ class Mutant(Replay):
         records, orders = self.log.partitions[where], self._orders[where]
         number = self._hand.randrange(len(records))
         self.damaged = True
+        self.touched.append((orders[number], records[number]))
         match self.kind:
             case "removed":
                 del records[number], orders[number]
@@ -76,6 +87,7 @@ class Mutant(Replay):
                 at = self._hand.choice(digits)
                 digit = self._hand.choice([byte for byte in b"0123456789" if byte != value[at]])
                 records[number] = replace(records[number], value=value[:at] + bytes([digit]) + value[at + 1 :])
+                self.touched.append((orders[number], records[number]))
             case "moved":
                 others = [other for other in self.log.partitions if other[0] == where[0] and other != where]
                 if not others:
@@ -90,6 +102,8 @@ class Mutant(Replay):
     def _batch(self, number: int, chunks: list[Any], picture: Any) -> list[str]:
         last = number == self.case.batches
         problems = super()._batch(number, chunks, picture if last else None)
+        if last:
+            self._picture = picture
         if self.kind in OF_ROWS and not self.damaged and not last and self._hand.random() < 0.6:
             self._damage_row()
         return problems
@@ -142,10 +156,52 @@ class Mutant(Replay):
         counted = {item["table"] for item in self.contradictions}
         silent = [p for p in wrong if not any(f" {name}" in f" {p}" for name in unsettled | counted)]
         if silent and not self.quarantined:
-            return "silent"
+            return self._verified() if self.kind in OF_ROWS else self._unseen({p.split(": ")[0] for p in silent})
         if unsettled or self.parked:
             return "parked"
         return "counted" if counted or wrong else "equal"
+
+    def _verified(self) -> str:
+        """Return whether ``verify`` names what differs."""
+        names = [f"{state.database}.{state.table}" for state in self.states.values() if state.state == "ok"]
+        with tempfile.TemporaryDirectory() as scratch:
+            job = replace(self._job(self.case.batches + 1, []), order=Rebuild(names, compared=True), scratch=scratch)
+            result = self._sync(job)
+        differ = {f"{line.database}.{line.table}" for line in result.tables if line.contradictions}
+        return (
+            "verify" if all(any(f"{name}: " in problem for name in differ) for problem in self.problems) else "silent"
+        )
+
+    def _unseen(self, names: set[str]) -> str:
+        """Return why no reader can see that tables differ."""
+        if self._tool.by_clock:
+            return "clock"
+        assert self._picture is not None
+        contents = [content for name, content in self._picture.tables.items() if ".".join(name) in names]
+        keys = {name for content in contents for name in content.structure.key}
+        if any(not content.structure.key for content in contents):
+            return "no key"
+        damaged = [image for _, record in self.touched for image in self._images(record)]
+        place = max(order for order, _ in self.touched)
+        for where, records in self.log.partitions.items():
+            for order, record in zip(self._orders[where], records, strict=True):
+                if order > place and any(_same(keys, image, one) for image in self._images(record) for one in damaged):
+                    return "silent"
+        return "not changed later"
+
+    def _images(self, record: Record) -> list[dict[str, Any]]:
+        """Return all images of rows in a record; a part of one has none."""
+        batch = open_format(self.case.format, self._options()).decode(
+            Records(record.topic, 0, [0], [record.time], [record.key], [record.value], [record.headers])
+        )
+        texts = [text for name in ("before", "after") for text in batch.column(name).to_pylist() if text is not None]
+        return [json.loads(text) for text in texts]
+
+
+def _same(keys: Collection[str], image: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two images are of one row, as far as they show."""
+    both = [name for name in keys if name in image and name in other]
+    return bool(both) and all(image[name] == other[name] for name in both)
 
 
 def calm(name: str, seed: int) -> Case:
