@@ -87,12 +87,23 @@ class DebeziumFormat:
             nearly=self._reader.near_miss,
         )
 
+    def topic_prefix(self, schema_topic: str | None) -> str | None:
+        """Return the connector's ``topic.prefix``: the schema topic's name, or what stands before that of the table."""
+        log = self._connector.schema_log
+        if schema_topic is None or log is None:
+            return schema_topic
+        prefix, found, rest = schema_topic.rpartition(f".{log.topic}")
+        return prefix if found and prefix and not rest else None
+
     def table_of_topic(self, topic: str, schema_topic: str | None) -> tuple[str, str] | None:
-        """Return database and table of ``<topic.prefix>.<database>.<table>``; the schema topic's name is the prefix."""
-        prefix = f"{schema_topic}."
+        """Return database and table of ``<topic.prefix>.<database>.<table>``."""
+        known = self.topic_prefix(schema_topic)
+        prefix = f"{known}."
         database, _, table = topic.removeprefix(prefix).partition(".")
-        if schema_topic is None or not topic.startswith(prefix) or not database or not table or "." in table:
+        if known is None or not topic.startswith(prefix) or not database or not table or "." in table:
             return None
+        if self._connector.schema_log is not None and "_" in f"{database}{table}":
+            return None  # may stand for another character, and then it is another table's name
         return database, table
 
     def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
