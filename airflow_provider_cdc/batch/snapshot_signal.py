@@ -98,6 +98,6 @@ def address_of(pipeline: CdcPipeline) -> tuple[str, str]:
     if source.signal_topic is None:
         problems.append("source.signal_topic: name the topic that the connector has as signal.kafka.topic")
     if prefix is None:
-        found = "its name says" if named is None else f"{named!r} does not say"
-        problems.append(f"source.schema_topic: {found} the connector's topic.prefix, which a signal is addressed to")
+        subject = "its name says" if named is None else f"{named!r} does not say"
+        problems.append(f"source.schema_topic: {subject} the connector's topic.prefix, which a signal is addressed to")
     raise ConfigurationError(problems)

@@ -67,7 +67,7 @@ def test_every_command_of_the_course_does_what_the_page_says(
         parts, folder = parts_of(page), tmp_path / "reader"
         assert page.count("```") == 2 * len(parts)
         folder.mkdir()
-        printed = follow(parts, folder, {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}, timeout=300)
+        printed = follow(parts, folder, {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}, timeout=500)
     assert len(printed) == sum(part.language == "bash" for part in parts) > 10
     assert sum(part.language == "text" for part in parts) >= 6
     assert "\n\n".join(differences(parts, printed)) == ""

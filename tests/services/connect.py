@@ -24,7 +24,7 @@ key.converter=org.apache.kafka.connect.json.JsonConverter
 value.converter=org.apache.kafka.connect.json.JsonConverter
 offset.storage.file.filename={folder}/offsets
 offset.flush.interval.ms=1000
-plugin.discovery=only_scan
+plugin.discovery=service_load
 """
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""To whom a signal is sent that asks for a snapshot."""
+"""Address a signal that asks for a snapshot to its connector."""
 
 from __future__ import annotations
 

@@ -93,8 +93,8 @@ class DebeziumFormat:
         log = self._connector.schema_log
         if schema_topic is None or log is None:
             return schema_topic
-        prefix, found, rest = schema_topic.rpartition(f".{log.topic}")
-        return prefix if found and prefix and not rest else None
+        ending = f".{log.topic}"
+        return schema_topic.removesuffix(ending) or None if schema_topic.endswith(ending) else None
 
     def table_of_topic(self, topic: str, schema_topic: str | None) -> tuple[str, str] | None:
         """Return database and table of ``<topic.prefix>.<database>.<table>``."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the names of Debezium's topics say: the connector's prefix, and whose rows a topic has."""
+"""Read the names of Debezium's topics: the connector's prefix, and whose rows a topic has."""
 
 from __future__ import annotations
 
