@@ -18,11 +18,13 @@ from airflow_provider_cdc.batch.result import table_states
 from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline, KafkaSource
 from airflow_provider_cdc.core.errors import ConfigurationError, SourceError
+from airflow_provider_cdc.core.formats.contract import NamesTopics
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.ledger import Ledger
 
 _TIMEOUT = 30.0
+_SNAPSHOTS = "ad_hoc_snapshots"
 _SLACK = timedelta(seconds=5)  # by which the clocks of this machine and of the source may differ
 
 
@@ -56,7 +58,7 @@ def signal_snapshot(pipeline: CdcPipeline, tables: Sequence[str]) -> SnapshotSig
     from airflow_provider_cdc.sources.kafka_log import KafkaLog
     from airflow_provider_cdc.sources.kafka_writer import KafkaWriter
 
-    topic, prefix = _topic_and_prefix(pipeline)
+    topic, prefix = address_of(pipeline)
     states = table_states(Ledger(ledger_url(pipeline.ledger)), pipeline.name).values()
     demand_tables(tables, [state for state in states if state.state != TableStatus.DROPPED])
     connection = pipeline.source.connection
@@ -80,15 +82,22 @@ def snapshot_record(prefix: str, tables: Sequence[str]) -> tuple[bytes, bytes]:
     return prefix.encode(), json.dumps({"type": "execute-snapshot", "data": data}).encode()
 
 
-def _topic_and_prefix(pipeline: CdcPipeline) -> tuple[str, str]:
+def address_of(pipeline: CdcPipeline) -> tuple[str, str]:
+    """Return the topic of a pipeline's signals, and the ``topic.prefix`` of the connector that they are for.
+
+    :raises ConfigurationError: the pipeline does not say them.
+    """
     source = pipeline.source
-    problems = []
-    if not isinstance(source, KafkaSource) or "ad_hoc_snapshots" not in open_format(source.format).carries:
+    wire = open_format(source.format, source.options)
+    if not isinstance(source, KafkaSource) or not isinstance(wire, NamesTopics) or _SNAPSHOTS not in wire.carries:
         raise ConfigurationError([f"source.format: {source.format} has no ad hoc snapshots that a signal could start"])
+    prefix, named = wire.topic_prefix(source.schema_topic), source.schema_topic
+    if source.signal_topic is not None and prefix is not None:
+        return source.signal_topic, prefix
+    problems = []
     if source.signal_topic is None:
         problems.append("source.signal_topic: name the topic that the connector has as signal.kafka.topic")
-    if source.schema_topic is None:
-        problems.append("source.schema_topic: its name is the connector's topic.prefix, which a signal is addressed to")
-    if source.signal_topic is None or source.schema_topic is None:
-        raise ConfigurationError(problems)
-    return source.signal_topic, source.schema_topic
+    if prefix is None:
+        subject = "its name says" if named is None else f"{named!r} does not say"
+        problems.append(f"source.schema_topic: {subject} the connector's topic.prefix, which a signal is addressed to")
+    raise ConfigurationError(problems)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.histories.debezium_records import ddl
+from tests.histories.debezium_records import ddl, snapshot_ddl
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
@@ -158,6 +158,13 @@ def test_flattened_updates_of_a_table_without_key_park_it(log: Log, lake: Path) 
     script.sync()
     state, reason = only(script)
     assert state == "parked" and "image_missing" in reason
+    assert "ExtractNewRecordState" in reason and "primary key" in reason and "tables.exclude" in reason
+    script.send(ddl("ALTER TABLE t ADD PRIMARY KEY (id)", 30, table="t"))
+    script.send(*snapshot_ddl(40, {"t": ({"id": "bigint", "c": "int"}, ("id",))}))
+    script.send(*(row("r", 40, None, {"id": number, "c": 8}, flat=True) for number in (2, 3)))
+    script.send(row("u", 50, None, {"id": 3, "c": 9}, flat=True))
+    script.sync()
+    assert (only(script), script.rows("shop", "t")) == (("ok", ""), {(2, 8): 1, (3, 9): 1})
 
 
 @pytest.mark.parametrize("cut", [False, True])

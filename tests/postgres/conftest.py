@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def database(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
-    from tests.services.postgres import PASSWORD, USER
+    from tests.services.postgres import PASSWORD, USER, sql
 
     name = f"source_{uuid.uuid4().hex}"
     with psycopg.connect(postgres.conninfo, autocommit=True) as server:
-        server.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+        server.execute(sql(f"CREATE DATABASE {name}"))
     document = {"conn_type": "postgres", "host": "127.0.0.1", "port": postgres.port, "login": USER}
     monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", json.dumps({**document, "password": PASSWORD, "schema": name}))
     with psycopg.connect(f"{postgres.conninfo.rpartition('/')[0]}/{name}", autocommit=True) as connection:

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 
 from airflow_provider_cdc.sources.ddl_triggers import install_sql, qualified
+from tests.services.postgres import sql
 
 Connection = psycopg.Connection[Any]
 LOG = qualified("ctl.ddl_log")
@@ -16,4 +17,4 @@ LOG = qualified("ctl.ddl_log")
 def install(database: Connection) -> None:
     """Install the triggers as the command does."""
     for statement in install_sql(LOG):
-        database.execute(statement)  # type: ignore[arg-type]
+        database.execute(sql(statement))

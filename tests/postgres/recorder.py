@@ -14,6 +14,7 @@ from typing import Any
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.postgres.database import Connection
+from tests.services.postgres import sql
 
 _TABLES = """
 SELECT c.oid::bigint, n.nspname, c.relname,
@@ -44,7 +45,7 @@ class Recorder:
     def run(self, statement: str) -> bool:
         """Carry out a statement and send what it did; return whether the server took it."""
         try:
-            self.database.execute(statement)  # type: ignore[arg-type]
+            self.database.execute(sql(statement))
         except Exception:
             return False
         self.send(rows=statement.lstrip().split()[0] in ("INSERT", "UPDATE", "DELETE"))
@@ -58,9 +59,8 @@ class Recorder:
         for name, key, content in fresh.values():
             for row in content.values():
                 self._row(name, key, "c", None, row)
-        for number, text in self.database.execute(
-            f"{_LOG} FROM ctl.ddl_log l WHERE id > %s ORDER BY id", [self.logged]
-        ):  # type: ignore[arg-type]
+        entries = sql(f"{_LOG} FROM ctl.ddl_log l WHERE id > %s ORDER BY id")
+        for number, text in self.database.execute(entries, [self.logged]):
             self.logged = number
             self._send("ctl.ddl_log", ("ctl", "ddl_log"), {"id": number}, "c", None, json.loads(text))
         for oid, (name, key, content) in self.stored.items() if rows else ():
@@ -77,8 +77,8 @@ class Recorder:
 
     def _look(self) -> dict[int, tuple[tuple[str, str], list[str] | None, Rows]]:
         result = {}
-        for oid, schema, table, key in self.database.execute(_TABLES).fetchall():  # type: ignore[arg-type]
-            cursor = self.database.execute(f'SELECT * FROM "{schema}"."{table}" ORDER BY ctid')  # type: ignore[arg-type]
+        for oid, schema, table, key in self.database.execute(sql(_TABLES)).fetchall():
+            cursor = self.database.execute(sql(f'SELECT * FROM "{schema}"."{table}" ORDER BY ctid'))
             names = [column.name for column in cursor.description or ()]
             content: Rows = {}
             for values in cursor.fetchall():

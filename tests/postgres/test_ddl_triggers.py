@@ -15,6 +15,7 @@ import pytest
 from airflow_provider_cdc.cli import main
 from airflow_provider_cdc.sources.ddl_triggers import uninstall_sql
 from tests.postgres.database import LOG, Connection, install
+from tests.services.postgres import sql
 
 
 def rows(database: Connection, since: int = 0) -> list[dict[str, Any]]:
@@ -27,7 +28,7 @@ def logged(database: Connection, *statements: str) -> list[dict[str, Any]]:
     """Return what statements write into the log."""
     before = len(rows(database))
     for statement in statements:
-        database.execute(statement)  # type: ignore[arg-type]
+        database.execute(sql(statement))
     return rows(database, before)
 
 
@@ -63,9 +64,9 @@ def test_a_second_installation_describes_again_and_doubles_no_trigger(database: 
 def test_nothing_is_left_behind(database: Connection) -> None:
     install(database)
     for _ in range(2):
-        database.execute(uninstall_sql(LOG))  # type: ignore[arg-type]
+        database.execute(sql(uninstall_sql(LOG)))
     left = "SELECT evtname FROM pg_event_trigger UNION ALL SELECT proname FROM pg_proc WHERE proname LIKE 'airflow%'"
-    assert database.execute(left).fetchall() == []  # type: ignore[arg-type]
+    assert database.execute(sql(left)).fetchall() == []
     assert database.execute("SELECT to_regclass('ctl.ddl_log')").fetchall() == [(None,)]
 
 
@@ -224,8 +225,8 @@ def test_a_label_that_is_renamed_is_logged_for_the_tables_that_have_it(database:
 def test_the_ddl_of_others_is_logged_though_they_may_not_write_the_log(database: Connection) -> None:
     install(database)
     role = f"worker_{time.time_ns()}"
-    database.execute(f"CREATE ROLE {role}; GRANT CREATE, USAGE ON SCHEMA app TO {role}")  # type: ignore[arg-type]
-    database.execute(f"SET ROLE {role}")  # type: ignore[arg-type]
+    database.execute(sql(f"CREATE ROLE {role}; GRANT CREATE, USAGE ON SCHEMA app TO {role}"))
+    database.execute(sql(f"SET ROLE {role}"))
     # a search path of the session must not lead the functions to other objects
     database.execute("SET search_path = app")
     database.execute("CREATE TABLE t (id int)")
@@ -239,7 +240,7 @@ def test_the_ddl_of_others_is_logged_though_they_may_not_write_the_log(database:
 def test_a_ddl_that_cannot_be_described_leaves_a_row_that_says_so(database: Connection, broken: str) -> None:
     install(database)
     database.execute("CREATE TABLE app.t (id int)")
-    database.execute(f"DROP FUNCTION ctl.airflow_cdc_{broken}")  # type: ignore[arg-type]
+    database.execute(sql(f"DROP FUNCTION ctl.airflow_cdc_{broken}"))
     (row,) = logged(database, "ALTER TABLE app.t ADD v text")
     assert (row["tag"], row["object"], row["columns"]) == ("ALTER TABLE", "app.t", None)
     assert "does not exist" in row["error"]
@@ -287,18 +288,18 @@ def test_what_is_printed_can_be_run(database: Connection, capsys: pytest.Capture
     assert main(["postgres", "ddl-triggers", "--print"]) == 0
     printed = capsys.readouterr().out
     make, describe = printed.split("\n-- DDL that began before")
-    database.execute(make)  # type: ignore[arg-type]
-    database.execute("-- DDL that began before" + describe)  # type: ignore[arg-type]
+    database.execute(sql(make))
+    database.execute(sql("-- DDL that began before" + describe))
     assert len(logged(database, "CREATE TABLE app.t (id int)")) == 1
 
 
 def test_the_heartbeat_writes_who_the_server_is(database: Connection, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["postgres", "ddl-triggers", "--heartbeat-query"]) == 0
     printed = capsys.readouterr().out
-    database.execute("\n".join(line for line in printed.splitlines() if not line.startswith("--")))  # type: ignore[arg-type]
+    database.execute(sql("\n".join(line for line in printed.splitlines() if not line.startswith("--"))))
     query = printed.split("heartbeat.action.query=")[1]
     for _ in range(2):
-        database.execute(query)  # type: ignore[arg-type]
+        database.execute(sql(query))
     ((identifier, timeline),) = database.execute("SELECT system_identifier, timeline FROM ctl.beat").fetchall()
     assert identifier == str(database.execute("SELECT system_identifier FROM pg_control_system()").fetchone()[0])  # type: ignore[index]
     assert timeline == "00000001"
@@ -308,7 +309,7 @@ def test_a_login_without_rights_is_explained(
     database: Connection, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     role = f"plain_{time.time_ns()}"
-    database.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'x'")  # type: ignore[arg-type]
+    database.execute(sql(f"CREATE ROLE {role} LOGIN PASSWORD 'x'"))
     document = {"conn_type": "postgres", "host": "127.0.0.1", "port": database.info.port, "login": role}
     monkeypatch.setenv("AIRFLOW_CONN_PLAIN", json.dumps({**document, "password": "x", "schema": database.info.dbname}))
     assert main(["postgres", "ddl-triggers", "--install", "plain"]) == 2

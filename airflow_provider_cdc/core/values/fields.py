@@ -57,6 +57,10 @@ REMEDIES: dict[str, str] = {
     "TIMESTAMP as text without an offset",
     Reason.DIMENSIONS: "Debezium writes an array of two dimensions as nulls: leave the column out "
     "(tables.<name>.exclude_columns), or let the table have arrays of one dimension only",
+    "image_missing": "a table without key needs each row as it was before a change. Flattened rows "
+    "(ExtractNewRecordState) never have it: give the table a primary key at the source and then take a new full "
+    "snapshot, or take the transform away and read the new topics with another pipeline, or leave the table out "
+    "(tables.exclude). Else let the source log whole rows (binlog_row_image=FULL, REPLICA IDENTITY FULL)",
     "column_absent": "if the tool leaves the column out (column.exclude.list, canal.instance.filter.field, "
     "column-selectors, the columns of a task), state tables.<name>.exclude_columns; else set binlog_row_image=FULL",
 }

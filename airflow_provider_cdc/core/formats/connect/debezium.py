@@ -24,6 +24,7 @@ from airflow_provider_cdc.core.formats.connect.connectors.registry import (
 from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE
 from airflow_provider_cdc.core.formats.connect.messages import MessageReader, Payload, Source, Transaction
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
+from airflow_provider_cdc.core.formats.near_misses import other_connector
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.relation import RelationChange
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
@@ -87,12 +88,23 @@ class DebeziumFormat:
             nearly=self._reader.near_miss,
         )
 
+    def topic_prefix(self, schema_topic: str | None) -> str | None:
+        """Return the connector's ``topic.prefix``: the schema topic's name, or what stands before that of the table."""
+        log = self._connector.schema_log
+        if schema_topic is None or log is None:
+            return schema_topic
+        ending = f".{log.topic}"
+        return schema_topic.removesuffix(ending) or None if schema_topic.endswith(ending) else None
+
     def table_of_topic(self, topic: str, schema_topic: str | None) -> tuple[str, str] | None:
-        """Return database and table of ``<topic.prefix>.<database>.<table>``; the schema topic's name is the prefix."""
-        prefix = f"{schema_topic}."
+        """Return database and table of ``<topic.prefix>.<database>.<table>``."""
+        known = self.topic_prefix(schema_topic)
+        prefix = f"{known}."
         database, _, table = topic.removeprefix(prefix).partition(".")
-        if schema_topic is None or not topic.startswith(prefix) or not database or not table or "." in table:
+        if known is None or not topic.startswith(prefix) or not database or not table or "." in table:
             return None
+        if self._connector.schema_log is not None and "_" in f"{database}{table}":
+            return None  # may stand for another character, and then it is another table's name
         return database, table
 
     def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
@@ -129,6 +141,7 @@ class DebeziumFormat:
         elif message.op is None or source is None:
             self._other(out, index, message)
         elif message.op == "m":
+            self._demand_read(source)
             out.ignore(index)  # logical decoding message: no row
         else:
             raise ValueError("unknown op")
@@ -187,14 +200,22 @@ class DebeziumFormat:
 
     def _position(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:
         """Return where a change stands in the log; of another connector than the stated one no place is read."""
-        writer = source.connector
-        if writer is not None and writer not in self._connector.writers:
-            other = connector_of(writer)
-            way = (
-                "which no format reads" if other is None else f"which is read with source.options.{CONNECTOR}: {other}"
-            )
-            raise ValueError(f"a record of the connector {writer}, {way}")
+        self._demand_read(source)
         return self._connector.position(source, transaction)
+
+    def _demand_read(self, source: Source) -> None:
+        """Refuse a message of another connector than the stated one.
+
+        :raises ValueError: it is; the text says how it is read, or why it is not.
+        """
+        writer = source.connector
+        if writer is None or writer in self._connector.writers:
+            return
+        other = connector_of(writer)
+        if other is not None:
+            way = f"which is read with source.options.{CONNECTOR}: {other}"
+            raise ValueError(f"a record of the connector {writer}, {way}")
+        raise ValueError(other_connector(writer) or f"a record of the connector {writer}, which no format reads")
 
     def _other(self, out: ChangeBuilder, index: int, message: Payload) -> None:
         source = message.source

@@ -42,8 +42,6 @@ def _origin(value: bytes) -> tuple[_Source, bool] | None:
 def of_debezium(key: bytes | None, value: bytes, headers: Headers) -> Evidence | None:
     """Return what speaks for or against Debezium."""
     match _origin(value):
-        case _Source(connector="TiCDC"), _:
-            return contradicts("source.connector is TiCDC, whose records have no place in a binlog")
         case _Source(connector=str(connector)), _ if other_connector(connector) is not None:
             return contradicts(f"source.connector is {connector}, which no format reads")
         case _Source(connector=str(connector)), _:

@@ -6,11 +6,14 @@ The samples are written by the documents of the tools that they are of.
 
 from __future__ import annotations
 
+import io
 import json
 from typing import Any
 
 import pytest
+from fastavro import schemaless_writer
 
+from airflow_provider_cdc.core.formats.connect.debezium_avro import WireFormat
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.detection import detect
 from airflow_provider_cdc.core.formats.near_misses import near_miss
@@ -62,6 +65,14 @@ NEAR: dict[str, tuple[bytes | None, Any, str]] = {
     "glue": (None, b"\x03\x00" + bytes(16) + b"abc", "schema registry"),
     "ticdc_debezium": (None, {"payload": {"before": None, "after": ROW, "source": TICDC, "op": "c"}}, "canal-json"),
     "ticdc_debezium_bare": (None, {"before": None, "after": ROW, "source": TICDC, "op": "c"}, "canal-json"),
+    "ticdc_debezium_ddl": (
+        None, {"payload": {"source": TICDC, "ts_ms": 1, "databaseName": "shop", "schemaName": None,
+        "ddl": "RENAME TABLE shop.t TO shop.u", "tableChanges": []}}, "canal-json",
+    ),
+    "ticdc_debezium_watermark": (
+        None, {"payload": {"source": {**TICDC, "db": "", "table": ""}, "op": "m", "ts_ms": 1, "transaction": None}},
+        "canal-json",
+    ),
     "ticdc_simple": (
         None, {"version": 1, "database": "shop", "table": "t", "type": "INSERT", "commitTs": 4, "data": {"id": "1"}},
         "simple protocol",
@@ -134,6 +145,24 @@ def test_heartbeats_of_another_connector_do_not_decide(connector: str) -> None:
     detected = detect([Records("t", 0, range(count), [0] * count, [None] * count, values)])
     assert detected.format is None
     assert any(said in sentence for sentence in detected.near_misses)
+
+
+def test_a_connector_that_no_format_reads_is_refused_in_avro_as_well() -> None:
+    def struct(name: str, fields: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "record", "name": name, "fields": [{"name": key, "type": of} for key, of in fields.items()]}
+
+    row = struct("Value", {"id": "int", "v": "string"})
+    source = struct("Source", {key: "long" if isinstance(value, int) else "string" for key, value in TICDC.items()})
+    envelope = struct(
+        "Envelope", {"before": ["null", row], "after": ["null", "Value"], "source": source, "op": "string"}
+    )
+    value = io.BytesIO(b"\0\0\0\0\7")
+    value.seek(5)
+    schemaless_writer(value, envelope, {"before": None, "after": ROW, "source": TICDC, "op": "c"})
+    wire = WireFormat()
+    wire.learn({7: {"schema": json.dumps(envelope)}})
+    (change,) = wire.decode(records(None, value.getvalue())).to_pylist()
+    assert change["kind"] == "error" and "canal-json" in change["error"]
 
 
 def test_a_connector_that_nobody_knows_is_refused_by_its_name() -> None:

@@ -35,9 +35,11 @@ class SchemaLog(Protocol):
     """A table of the source into which the source itself writes its schema changes: its rows are no rows of a table.
 
     :ivar dialect: of the statements (:func:`core.ddl.parser.is_mysql`).
+    :ivar topic: what stands in the name of its topic behind ``topic.prefix`` and a point.
     """
 
     dialect: str
+    topic: str
 
     def has(self, source: Named) -> bool:
         """Return whether a row is one of this table."""

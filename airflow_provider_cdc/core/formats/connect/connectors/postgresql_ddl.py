@@ -26,6 +26,7 @@ DDL_TABLE = "ddl_table"
 DDL_TABLE_MEANING = "SCHEMA.NAME of the table that event triggers write each DDL into (default ctl.ddl_log)"
 
 _DEFAULT = "ctl.ddl_log"
+_NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")  # the connector writes an underscore for each
 _PART = r'(?:"((?:[^"]|"")+)"|([^".]+))'
 _IDENTITY = re.compile(rf"{_PART}\.{_PART}(?:\.{_PART})?")
 _FILLS = frozenset({"CREATE TABLE AS", "SELECT INTO"})  # with rows, before the triggers run
@@ -99,6 +100,7 @@ class DdlLog:
         if not dot or not schema or not name:
             raise ConfigurationError([f"source.options.{DDL_TABLE}: {table!r} is not SCHEMA.NAME"])
         self._schema, self._name = schema, name
+        self.topic = _NOT_IN_TOPICS.sub("_", f"{schema}.{name}")
 
     def has(self, source: Named) -> bool:
         """Return whether a row is one of the log."""
