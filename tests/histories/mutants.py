@@ -182,10 +182,10 @@ class Mutant(Replay):
         if any(not content.structure.key for content in contents):
             return "no key"
         damaged = [image for _, record in self.touched for image in self._images(record)]
-        place = max(order for order, _ in self.touched)
+        newest = max(order for order, _ in self.touched)
         for where, records in self.log.partitions.items():
             for order, record in zip(self._orders[where], records, strict=True):
-                if order > place and any(_same(keys, image, one) for image in self._images(record) for one in damaged):
+                if order > newest and any(_same(keys, image, one) for image in self._images(record) for one in damaged):
                     return "silent"
         return "not changed later"
 

@@ -95,9 +95,6 @@ class ObjectFile(io.RawIOBase):
     def seekable(self) -> bool:  # noqa: D102
         return True
 
-    def tell(self) -> int:  # noqa: D102
-        return self._at
-
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:  # noqa: D102
         self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         return self._at
