@@ -13,19 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    Engine,
-    create_engine,
-    event,
-    exc,
-    insert,
-    inspect,
-    pool,
-    select,
-    text,
-)
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy import create_engine, event, exc, insert, inspect, pool, select, text
+from sqlalchemy.engine import URL, Connection, Engine, make_url
 
 from airflow_provider_cdc.core.errors import (
     CdcError,

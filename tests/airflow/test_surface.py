@@ -91,7 +91,7 @@ def test_the_provider_lists_every_link_of_its_operators_and_sensors() -> None:
 
 
 def test_a_task_has_its_link_before_it_fails(pipeline: dict[str, Any]) -> None:
-    from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout
+    from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSensorTimeout
 
     from airflow_provider_cdc import CdcHealthSensor, CdcTableStateOperator
 
@@ -131,7 +131,7 @@ def test_settled_tables_pass(pipeline: dict[str, Any]) -> None:
 
 
 def test_a_table_that_is_not_ok_fails_the_task_with_its_reason(pipeline: dict[str, Any]) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
+    from airflow.providers.common.compat.sdk import AirflowFailException
 
     from airflow_provider_cdc import CdcTableStateOperator
 
@@ -164,7 +164,7 @@ def test_the_worst_state_chooses_the_branch(pipeline: dict[str, Any], tables: li
     [({"tables": ["db.none"]}, "the pipeline has no table db.none"), ({"branches": {"bad": "x"}}, "branches: bad")],
 )
 def test_wrong_arguments_are_named(pipeline: dict[str, Any], arguments: dict[str, Any], message: str) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
+    from airflow.providers.common.compat.sdk import AirflowFailException
 
     from airflow_provider_cdc import CdcTableStateOperator
 
