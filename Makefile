@@ -17,7 +17,7 @@ PINS := pyproject.toml constraints.txt tests/services/s3-requirements.txt tests/
 # Demo and tests start hundreds of processes: each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup test histories faults lint proto demo bench growth plots docs wheel clean
+.PHONY: help setup test compat histories faults lint proto demo bench growth plots docs wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,11 @@ $(STAMP): $(PINS)
 	@touch $@
 	@echo 'Set up. `make test` runs the tests, `make` lists what else there is.'
 
+COMPAT := tests/unit/ledger tests/unit/watch tests/unit/plugins tests/unit/observability tests/unit/test_task_group.py \
+  tests/unit/test_assets.py tests/unit/test_asset_events.py tests/unit/test_window.py tests/airflow/test_surface.py \
+  tests/airflow/test_provider.py tests/airflow/test_connections.py tests/airflow/test_page.py tests/airflow/test_sensors.py \
+  tests/airflow/test_watchers.py tests/airflow/test_repair_operators.py tests/airflow/test_operators.py
+
 # $(call install,bin folder,arguments): by uv where it is there, else by pip
 define install
 if [ -x $(BIN)/uv ]; then $(BIN)/uv pip install --quiet --python $(1)/python $(2); \
@@ -55,6 +60,14 @@ endef
 
 test: setup ## run all tests (ARGS go to pytest)
 	$(BIN)/python -m pytest --quiet --numprocesses=3 --no-loadscope-reorder --durations=15 $(ARGS)
+
+compat: setup ## run the tests of Airflow's surface on other releases of Airflow (RELEASES="3.0 3.1 3.2")
+	@for release in $(or $(RELEASES),3.0 3.1 3.2); do \
+	  echo "Airflow $$release"; \
+	  $(PYTHON) -m venv build/compat/$$release && \
+	  $(call install,build/compat/$$release/bin,'.[test]' "apache-airflow==$$release.*" psycopg2-binary) && \
+	  build/compat/$$release/bin/python -m pytest --quiet $(or $(ARGS),$(COMPAT)) || exit 1; \
+	done
 
 histories: setup ## random histories of all formats against a model (N=10000 SEED=0 FORMAT=canal-json JOBS=2 OPERATORS=1)
 	$(BIN)/python -m tests.histories $(if $(N),--cases $(N)) $(if $(SEED),--seed $(SEED)) $(if $(FORMAT),--format $(FORMAT)) \

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG, TaskGroup
+from airflow.providers.common.compat.sdk import DAG, TaskGroup
 
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_pipeline
 from airflow_provider_cdc.core.config import CdcPipeline

@@ -7,7 +7,7 @@ import os
 from datetime import datetime
 from pathlib import Path
 
-from airflow.sdk import CronDataIntervalTimetable
+from airflow.timetables.interval import CronDataIntervalTimetable
 
 from airflow_provider_cdc import CdcDag, NoParked
 

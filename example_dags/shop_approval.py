@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk import DAG, CronDataIntervalTimetable, task
+from airflow.sdk import DAG, task
+from airflow.timetables.interval import CronDataIntervalTimetable
 
 from airflow_provider_cdc import CdcPipeline, CdcPlanOperator, CdcSyncOperator
 

@@ -7,7 +7,8 @@ import os
 from datetime import datetime
 from pathlib import Path
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, task
+from airflow.sdk import DAG, task
+from airflow.timetables.interval import CronDataIntervalTimetable
 
 from airflow_provider_cdc import CdcAppliedSensor, CdcHook, CdcPipeline
 

@@ -7,7 +7,8 @@ import os
 from datetime import datetime
 from pathlib import Path
 
-from airflow.sdk import DAG, AssetAlias, CronDataIntervalTimetable
+from airflow.sdk import DAG, AssetAlias
+from airflow.timetables.interval import CronDataIntervalTimetable
 
 from airflow_provider_cdc import CdcCheckOperator, CdcPipeline, CdcSyncOperator, NoParked
 

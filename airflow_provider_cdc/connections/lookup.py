@@ -19,7 +19,7 @@ from airflow_provider_cdc.connections.kafka_config import KERBEROS_PRINCIPAL
 from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
 
 if TYPE_CHECKING:
-    from airflow.sdk import Connection
+    from airflow.providers.common.compat.sdk import Connection
 
     from airflow_provider_cdc.core.config.sinks.sections import Sink
 
@@ -85,7 +85,7 @@ def mask(secret: str | None = None) -> None:
     if secret:
         _unmasked.append(secret)
     if "airflow.sdk" in sys.modules:
-        from airflow.sdk.log import mask_secret
+        from airflow.providers.common.compat.sdk import mask_secret
 
         while _unmasked:
             mask_secret(_unmasked.pop())
@@ -102,7 +102,7 @@ def find_connection(conn_id: str, kinds: Iterable[str] = ()) -> Connection | Env
 
 async def async_find_connection(conn_id: str, kinds: Iterable[str] = ()) -> Connection:
     """Return an Airflow connection as :func:`find_connection` does, without blocking the event loop."""
-    from airflow.sdk import BaseHook
+    from airflow.providers.common.compat.sdk import BaseHook
 
     with _explained(conn_id, {"connection": conn_id}):
         conn = await BaseHook.aget_connection(conn_id)
@@ -146,7 +146,7 @@ def _from_environment(conn_id: str) -> EnvironmentConnection | None:
 
 
 def _from_airflow(conn_id: str, where: dict[str, Any]) -> Connection:
-    from airflow.sdk import BaseHook
+    from airflow.providers.common.compat.sdk import BaseHook
 
     with _explained(conn_id, where):
         return BaseHook.get_connection(conn_id)
@@ -155,7 +155,7 @@ def _from_airflow(conn_id: str, where: dict[str, Any]) -> Connection:
 @contextmanager
 def _explained(conn_id: str, where: dict[str, Any]) -> Iterator[None]:
     """Turn Airflow's errors about a connection into ours."""
-    from airflow.sdk.exceptions import AirflowNotFoundException
+    from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
     variable = f"AIRFLOW_CONN_{conn_id.upper()}"
     in_environment = variable in os.environ
@@ -230,7 +230,7 @@ def _configured_ledger() -> str:
             return "default"
         if not named:
             return "default"
-    from airflow.sdk import conf
+    from airflow.providers.common.compat.sdk import conf
 
     return conf.get("cdc", "ledger", fallback="default").strip() or "default"
 

@@ -11,7 +11,7 @@ from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.schema_registry.client import SECRETS
 
 if TYPE_CHECKING:
-    from airflow.sdk import Connection
+    from airflow.providers.common.compat.sdk import Connection
 
     from airflow_provider_cdc.connections.lookup import EnvironmentConnection
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import conf
+from airflow.providers.common.compat.sdk import conf
 
 SECTION = "cdc"
 
@@ -17,24 +17,29 @@ def default_lease_wait() -> timedelta:
 
 def max_xcom_tables() -> int:
     """Return the number of tables that a result in XCom names."""
-    return conf.getint(SECTION, "max_xcom_tables", fallback=50)
+    value: int = conf.getint(SECTION, "max_xcom_tables", fallback=50)
+    return value
 
 
 def look_timeout() -> float:
     """Return the seconds within which a cluster has to answer a sensor's or trigger's new client."""
-    return conf.getfloat(SECTION, "kafka_look_timeout", fallback=3.0)
+    value: float = conf.getfloat(SECTION, "kafka_look_timeout", fallback=3.0)
+    return value
 
 
 def look_threads() -> int:
     """Return the number of looks at one address that a triggerer makes at a time."""
-    return conf.getint(SECTION, "kafka_look_threads", fallback=4)
+    value: int = conf.getint(SECTION, "kafka_look_threads", fallback=4)
+    return value
 
 
 def metrics_table_tags() -> bool:
     """Return whether the metrics of applied rows are sent for each table."""
-    return conf.getboolean(SECTION, "metrics_table_tags", fallback=False)
+    value: bool = conf.getboolean(SECTION, "metrics_table_tags", fallback=False)
+    return value
 
 
 def openlineage_columns() -> bool:
     """Return whether lineage has the columns of tables."""
-    return conf.getboolean(SECTION, "openlineage_columns", fallback=True)
+    value: bool = conf.getboolean(SECTION, "openlineage_columns", fallback=True)
+    return value

@@ -261,7 +261,7 @@ def _hook(
 ) -> Any:
     """Return the provider's hook, bound to the resolved master: without a connection it would take YARN."""
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
-    from airflow.sdk import Connection
+    from airflow.providers.common.compat.sdk import Connection
 
     mask()  # the secrets that were read before Airflow was loaded
     extra = {**target.extra, "deploy-mode": target.deploy_mode} if target.deploy_mode else dict(target.extra)
@@ -291,7 +291,7 @@ def _hook(
 
 def _submit(hook: Any, task: EngineTask, environment: Mapping[str, str]) -> str:
     """Run spark-submit to its end; return its error, empty if there is none."""
-    from airflow.sdk.exceptions import AirflowException
+    from airflow.providers.common.compat.sdk import AirflowException
 
     try:
         with task.stopper.running(lambda: _kill(hook)):

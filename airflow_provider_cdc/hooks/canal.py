@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from airflow.sdk import BaseHook
+from airflow.providers.common.compat.sdk import BaseHook
 
 from airflow_provider_cdc.connections.lookup import canal_address
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError

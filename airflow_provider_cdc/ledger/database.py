@@ -13,19 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    Engine,
-    create_engine,
-    event,
-    exc,
-    insert,
-    inspect,
-    pool,
-    select,
-    text,
-)
-from sqlalchemy.engine import URL, make_url
+import sqlalchemy
+from sqlalchemy import create_engine, event, exc, insert, inspect, pool, select, text
+from sqlalchemy.engine import URL, Connection, Engine, make_url
 
 from airflow_provider_cdc.core.errors import (
     CdcError,
@@ -44,12 +34,14 @@ _READER_BUSY_SECONDS = 3
 _READER_STATEMENT_SECONDS = 10
 _BEGIN_AGAIN = "state an empty database, and the next run takes over what the lake knows"
 _CREATE_LOCK = 0x63646331  # any constant: serialises the first start on PostgreSQL
+# Airflow 3.0 comes with SQLAlchemy 1.4, which does not know psycopg 3
+_POSTGRESQL = "postgresql+psycopg2" if sqlalchemy.__version__.startswith("1.") else "postgresql+psycopg"
 _DRIVERS = {
     "sqlite": "sqlite",
     "sqlite+pysqlite": "sqlite",
-    "postgresql": "postgresql+psycopg",
-    "postgres": "postgresql+psycopg",
-    "postgresql+psycopg": "postgresql+psycopg",
+    "postgresql": _POSTGRESQL,
+    "postgres": _POSTGRESQL,
+    "postgresql+psycopg": _POSTGRESQL,
 }
 _NOW = {
     "sqlite": "SELECT strftime('%Y-%m-%dT%H:%M:%f', 'now')",
@@ -122,7 +114,7 @@ class Database:
             yield
         except CdcError:
             raise
-        except (exc.SQLAlchemyError, json.JSONDecodeError, UnicodeError) as error:
+        except (exc.SQLAlchemyError, ValueError) as error:  # psycopg2 refuses a text with NUL so
             raise _explained(error, self._url, {"ledger": self.shown}) from None
 
 
@@ -131,7 +123,8 @@ def _explained(error: Exception, url: URL, where: dict[str, Any]) -> CdcError:
     reason = _reason(error, url)
     if any(words in reason for words in _REFUSALS):
         return ConfigurationError([f"the ledger's database rejects the connection: {reason}"], where=where)
-    state = getattr(getattr(error, "orig", None), "sqlstate", None)
+    cause = getattr(error, "orig", None)
+    state = getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None)  # psycopg's name, psycopg2's name
     if isinstance(error, _UNREADABLE) or state in _DAMAGED_STATES or any(words in reason for words in _DAMAGE):
         return LedgerError(
             "ledger.damaged", f"the ledger's database is damaged: {reason}", where=where,

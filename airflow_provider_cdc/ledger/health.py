@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, insert, select
+from sqlalchemy import delete, func, insert, select
+from sqlalchemy.engine import Connection
+from sqlalchemy.sql import Select
 
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.ledger import schema

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.engine import Connection, Row
+from sqlalchemy.sql import Select
 
 from airflow_provider_cdc.core.errors import BusyError
 from airflow_provider_cdc.ledger import schema

@@ -122,7 +122,7 @@ def send(pipeline: CdcPipeline, metrics: Iterable[Metric]) -> None:
     """Send metrics with the tags ``pipeline``, ``format``, ``engine`` and ``table``; do nothing outside of Airflow."""
     if "airflow.sdk" not in sys.modules:
         return
-    from airflow.sdk.observability.stats import Stats
+    from airflow.providers.common.compat.sdk import Stats
 
     common = {"pipeline": pipeline.name, "format": pipeline.source.format, "engine": pipeline.policy.engine}
     for metric in metrics:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
+from airflow.providers.common.compat.sdk import BaseOperator
 
 from airflow_provider_cdc.core.config import CanalSource
 from airflow_provider_cdc.engine.task import Stopper
 from airflow_provider_cdc.operators.pipeline import airflow_errors
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_cdc.sources.canal_targets import KafkaTarget, LandingFolder
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowFailException, BaseHook
 
 from airflow_provider_cdc.batch.arguments import PipelineLike
 from airflow_provider_cdc.core.errors import ConfigurationError
@@ -16,8 +15,8 @@ from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.operators.pipeline import PipelineOperator, airflow_errors
 
 if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
     from airflow.providers.openlineage.extractors import OperatorLineage
-    from airflow.sdk import Context
 
     from airflow_provider_cdc.core.config import CdcPipeline
     from airflow_provider_cdc.core.documents import TableState

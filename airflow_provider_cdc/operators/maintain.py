@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
 from airflow_provider_cdc.batch.arguments import PipelineLike
 from airflow_provider_cdc.core.printable import printable
@@ -13,7 +13,7 @@ from airflow_provider_cdc.engine.task import Stopper
 from airflow_provider_cdc.operators.pipeline import PipelineOperator, airflow_errors, task_try
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.providers.common.compat.sdk import Context
 
 
 class CdcMaintainOperator(PipelineOperator):

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk import BaseOperator, BaseOperatorLink
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseOperator, BaseOperatorLink
 
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_pipeline
 from airflow_provider_cdc.core.errors import CdcError, Transient
@@ -19,7 +18,7 @@ from airflow_provider_cdc.surface.links import CdcPipelineLink
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from airflow.sdk import Context
+    from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_cdc.core.config import CdcPipeline
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.core.printable import printable
@@ -13,7 +13,7 @@ from airflow_provider_cdc.engine.task import Stopper
 from airflow_provider_cdc.operators.pipeline import PipelineOperator, airflow_error, airflow_errors, task_try
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_cdc.batch.result import BatchResult
     from airflow_provider_cdc.core.config import CdcPipeline

@@ -11,8 +11,15 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.sdk import Asset, AssetAlias, BaseOperatorLink, conf
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowTaskTimeout
+from airflow.providers.common.compat.sdk import (
+    AirflowException,
+    AirflowFailException,
+    AirflowTaskTimeout,
+    Asset,
+    AssetAlias,
+    BaseOperatorLink,
+    conf,
+)
 
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant, as_pipeline
 from airflow_provider_cdc.connections.settings import (
@@ -35,8 +42,8 @@ from airflow_provider_cdc.operators.sync_result import log_result, problem_of, s
 from airflow_provider_cdc.surface.links import CdcBatchLink, CdcPipelineLink
 
 if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
     from airflow.providers.openlineage.extractors import OperatorLineage
-    from airflow.sdk import Context
 
     from airflow_provider_cdc.batch.asset_events import AssetEvents
     from airflow_provider_cdc.batch.result import BatchResult

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BranchMixIn
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowFailException, BranchMixIn
 
 from airflow_provider_cdc.batch.arguments import PipelineLike
 from airflow_provider_cdc.core.errors import ConfigurationError
@@ -16,7 +15,7 @@ from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.operators.pipeline import PipelineOperator, airflow_errors
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_cdc.core.config import CdcPipeline
     from airflow_provider_cdc.core.documents import TableState

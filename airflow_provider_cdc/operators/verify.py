@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_cdc.batch.arguments import PipelineLike
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.operators.pipeline import PipelineOperator, airflow_errors
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.providers.common.compat.sdk import Context
 
 
 class CdcVerifyOperator(PipelineOperator):

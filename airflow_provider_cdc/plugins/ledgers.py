@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import PurePath
 
-from airflow.sdk import conf
-from sqlalchemy import Connection
-from sqlalchemy.engine import make_url
+from airflow.providers.common.compat.sdk import conf
+from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
 from airflow_provider_cdc.core.errors import CdcError, UnavailableError

@@ -7,8 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from airflow.sdk import conf
-from airflow.sdk.plugins_manager import AirflowPlugin
+from airflow.providers.common.compat.sdk import AirflowPlugin, conf
 
 from airflow_provider_cdc import __version__
 

@@ -15,7 +15,7 @@ from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_view
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
-from sqlalchemy import Connection
+from sqlalchemy.engine import Connection
 
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.plugins import queries

@@ -10,13 +10,16 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk import BaseOperatorLink, BaseSensorOperator, PokeReturnValue, conf
-from airflow.sdk.exceptions import (
+from airflow.providers.common.compat.sdk import (
     AirflowException,
     AirflowFailException,
     AirflowSensorTimeout,
     AirflowSkipException,
     AirflowTaskTimeout,
+    BaseOperatorLink,
+    BaseSensorOperator,
+    PokeReturnValue,
+    conf,
 )
 
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_pipeline
@@ -27,7 +30,7 @@ from airflow_provider_cdc.operators.pipeline import introduce, rendered_pipeline
 from airflow_provider_cdc.surface.links import CdcPipelineLink
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_cdc.core.config import CdcPipeline
     from airflow_provider_cdc.triggers.condition import ConditionTrigger

@@ -11,7 +11,7 @@ from airflow_provider_cdc.batch.arguments import PipelineLike
 from airflow_provider_cdc.sensors.condition import DEFERRABLE, ConditionSensor
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_cdc.core.config import CdcPipeline
     from airflow_provider_cdc.triggers.lag import CdcLagTrigger

@@ -27,7 +27,7 @@ from airflow_provider_cdc.sources.kafka_client import KafkaClient
 from airflow_provider_cdc.sources.kafka_reading import KafkaRecord, TopicPartition, Watermarks, read_windows
 
 if TYPE_CHECKING:
-    from airflow.sdk import Connection
+    from airflow.providers.common.compat.sdk import Connection
 
     from airflow_provider_cdc.core.formats.common.schema_supply import SchemaSupply
 

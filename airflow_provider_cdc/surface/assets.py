@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
     from airflow.providers.common.compat.openlineage.facet import Dataset
-    from airflow.sdk import Asset
+    from airflow.providers.common.compat.sdk import Asset
 
     from airflow_provider_cdc.core.config import CdcPipeline
 
@@ -23,7 +23,7 @@ def cdc_asset(pipeline: CdcPipeline | str, table: str | None = None) -> Asset:
     :param pipeline: the pipeline, or its name.
     :param table: ``database.table``.
     """
-    from airflow.sdk import Asset
+    from airflow.providers.common.compat.sdk import Asset
 
     name = pipeline if isinstance(pipeline, str) else pipeline.name
     parts = [name] if table is None else [name, *table.split(".", 1)]

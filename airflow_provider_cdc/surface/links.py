@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
-from airflow.sdk import BaseOperatorLink, conf
+from airflow.providers.common.compat.sdk import BaseOperatorLink, conf
 
 from airflow_provider_cdc.batch.arguments import as_pipeline
 from airflow_provider_cdc.core.errors import CdcError
 
 if TYPE_CHECKING:
-    from airflow.sdk.types import TaskInstanceKey
+    from airflow.providers.common.compat.sdk import TaskInstanceKey
 
 
 def page_address(pipeline: str, seq: int | None = None) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseNotifier
+from airflow.providers.common.compat.sdk import BaseNotifier
 
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_pipeline
 from airflow_provider_cdc.core.errors import CdcError
@@ -14,7 +14,7 @@ from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.core.printable import printable
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_cdc.ledger import Ledger
 
@@ -60,7 +60,7 @@ class CdcNotifier(BaseNotifier):
     def _address(self, pipeline: str) -> str:
         from urllib.parse import urlsplit
 
-        from airflow.sdk import conf
+        from airflow.providers.common.compat.sdk import conf
 
         from airflow_provider_cdc.surface.links import page_address
 

@@ -6,12 +6,15 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import RetryDecision, RetryPolicy
-
-from airflow_provider_cdc.core.errors import BusyError, CdcError, Transient
+from airflow_provider_cdc.core.errors import BusyError, CdcError, ConfigurationError, Transient
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.providers.common.compat.sdk import Context, RetryDecision, RetryPolicy
+else:
+    try:
+        from airflow.providers.common.compat.sdk import RetryDecision, RetryPolicy
+    except ImportError:  # Airflow before 3.3: the module can be imported, a policy cannot be made
+        RetryDecision, RetryPolicy = None, object
 
 
 class CdcRetryPolicy(RetryPolicy):
@@ -22,6 +25,7 @@ class CdcRetryPolicy(RetryPolicy):
     :param busy: delay after an error that another run of the pipeline causes.
     :param first: delay after the first error of a service; each further try doubles it.
     :param longest: bound of that delay.
+    :raises ConfigurationError: Airflow is older than 3.3 and asks no policy.
     """
 
     def __init__(
@@ -30,6 +34,8 @@ class CdcRetryPolicy(RetryPolicy):
         first: timedelta = timedelta(seconds=30),
         longest: timedelta = timedelta(minutes=15),
     ) -> None:
+        if RetryDecision is None:
+            raise ConfigurationError(["CdcRetryPolicy needs Airflow 3.3: leave retry_policy out, and set retry_delay"])
         self.busy = busy
         self.first = first
         self.longest = longest

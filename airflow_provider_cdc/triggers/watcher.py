@@ -81,10 +81,11 @@ class WatchTrigger(BaseEventTrigger):
             await asyncio.sleep(self.poke_interval)
 
     async def _remembered(self) -> dict[str, Any]:
-        if self.asset_state_store is None:
+        store = self._store()
+        if store is None:
             return {}
         try:
-            memory = await self.asset_state_store.aget(_MEMORY)
+            memory = await store.aget(_MEMORY)
         except ValueError:  # the trigger of several assets: none of their stores is its own
             self.asset_state_store = None
             self.log.warning("several assets share this trigger: a restart forgets what was rung")
@@ -92,12 +93,17 @@ class WatchTrigger(BaseEventTrigger):
         return memory if isinstance(memory, dict) else {}
 
     async def _remember(self, memory: dict[str, Any]) -> None:
-        if self.asset_state_store is None:
+        store = self._store()
+        if store is None:
             return
         try:
-            await self.asset_state_store.aset(_MEMORY, memory)
+            await store.aset(_MEMORY, memory)
         except AirflowRuntimeError as error:
             self.log.warning("what was rung cannot be remembered: %s", printable(str(error)))
+
+    def _store(self) -> Any:
+        """Return what keeps the memory; None without an asset, and before Airflow 3.3, where a restart forgets."""
+        return getattr(self, "asset_state_store", None)
 
 
 class CdcNewRecordsTrigger(WatchTrigger):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Count as installed, whether or not the package is."""
+"""Know the Airflow of the tests, and count as installed, whether or not the package is."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ import os
 import tomllib
 from pathlib import Path
 
+import airflow
+import pytest
+
 from airflow_provider_cdc import __version__
 
 ROOT = Path(__file__).parents[2]
+
+
+def needs_airflow(*version: int) -> pytest.MarkDecorator:
+    """Skip a test of what Airflow has since a release."""
+    here = tuple(int(number) for number in airflow.__version__.split(".")[: len(version)])
+    return pytest.mark.skipif(here < version, reason=f"since Airflow {'.'.join(map(str, version))}")
 
 
 def installed_path(folder: Path) -> str:

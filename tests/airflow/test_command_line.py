@@ -153,7 +153,7 @@ def test_records_beyond_the_budget_fail_and_commit_nothing(shop: Shop, filled: B
 def test_a_source_log_that_began_again_applies_nothing_before_it_is_approved(
     shop: Shop, filled: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
+    from airflow.providers.common.compat.sdk import AirflowFailException
     from confluent_kafka import Producer
 
     from airflow_provider_cdc import CdcSyncOperator

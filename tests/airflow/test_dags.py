@@ -188,7 +188,7 @@ def test_no_time_means_now(shop: Shop, empty: str | None) -> None:
 
 
 def test_what_stays_wrong_fails_without_retry_and_what_passes_is_retried(shop: Shop) -> None:
-    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+    from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
     shop.changes = {"source": {"topics": "nowhere"}}
     with pytest.raises(AirflowFailException, match=r"kafka\.topic_unknown"):
@@ -207,7 +207,7 @@ def test_what_stays_wrong_fails_without_retry_and_what_passes_is_retried(shop: S
 
 
 def test_parked_tables_fail_after_the_others_are_committed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+    from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
 
     parked = [UnsettledTable("shop", "orders", "needs rebuild")]
     result = BatchResult("shop", 4, ResultStatus.PARKED, 9, seconds=1.0, parked=parked)
@@ -222,7 +222,7 @@ def test_parked_tables_fail_after_the_others_are_committed(shop: Shop, monkeypat
 def test_waiting_tables_fail_with_retry_after_the_others_are_committed(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+    from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
     waiting = [UnsettledTable("shop", "orders", "a schema change is still missing")]
     result = BatchResult("shop", 4, ResultStatus.WAITING, 9, seconds=1.0, parked=[], waiting=waiting)
@@ -235,7 +235,7 @@ def test_waiting_tables_fail_with_retry_after_the_others_are_committed(
 def test_a_killed_task_stops_its_engine(shop: Shop) -> None:
     import threading
 
-    from airflow.sdk.exceptions import AirflowException
+    from airflow.providers.common.compat.sdk import AirflowException
 
     task = operator(shop)
 

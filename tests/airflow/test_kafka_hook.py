@@ -318,7 +318,7 @@ def test_a_value_librdkafka_refuses_is_a_configuration_error(connect: Connect) -
 
 
 def test_secrets_are_masked_in_logs(connect: Connect) -> None:
-    from airflow.sdk.log import redact
+    from airflow.providers.common.compat.sdk import redact
 
     connect("kafka_secret", "kafka", {"bootstrap.servers": "h:1", "sasl.password": "long-and-s3cret"})
     KafkaProgressHook("kafka_secret").client_config()

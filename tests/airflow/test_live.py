@@ -39,7 +39,8 @@ DAGS = """
 import os
 from datetime import datetime, timedelta
 from pathlib import Path
-from airflow.sdk import DAG, CronDataIntervalTimetable
+from airflow.sdk import DAG
+from airflow.timetables.interval import CronDataIntervalTimetable
 from airflow_provider_cdc import CdcSyncOperator
 
 # Only backfills make runs: the schedule has ended.

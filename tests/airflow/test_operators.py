@@ -364,8 +364,7 @@ class SourceHook:
 def test_rows_are_counted_at_the_source_and_in_the_version_of_the_batch(
     ran: dict[str, Ran], folder: Path, monkeypatch: pytest.MonkeyPatch, conn_type: str
 ) -> None:
-    from airflow.sdk import BaseHook
-    from airflow.sdk.exceptions import AirflowFailException
+    from airflow.providers.common.compat.sdk import AirflowFailException, BaseHook
 
     from airflow_provider_cdc import CdcCheckOperator, NoParked, RowCount
 
@@ -397,7 +396,7 @@ def test_rows_are_counted_at_the_source_and_in_the_version_of_the_batch(
 
 
 def test_a_parked_table_fails_its_check_alone(ran: dict[str, Ran], folder: Path) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
+    from airflow.providers.common.compat.sdk import AirflowFailException
 
     from airflow_provider_cdc import CdcCheckOperator, NoParked
 

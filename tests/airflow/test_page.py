@@ -160,8 +160,8 @@ def test_the_plugin_is_light_and_can_be_switched_off() -> None:
     script = """
 import json, os, sys
 import airflow.sdk
-from airflow.sdk import conf
-from airflow.sdk.plugins_manager import AirflowPlugin
+from airflow.providers.common.compat.sdk import conf
+from airflow.providers.common.compat.sdk import AirflowPlugin
 conf.getboolean("core", "load_examples")
 before = set(sys.modules)
 from airflow_provider_cdc.plugins.page import CdcPlugin

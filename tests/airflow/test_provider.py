@@ -15,7 +15,7 @@ import pytest
 
 from airflow_provider_cdc.cli import VERBS
 from airflow_provider_cdc.get_provider_info import get_provider_info
-from tests.airflow.installed import installed_path
+from tests.airflow.installed import installed_path, needs_airflow
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,6 +58,7 @@ def test_airflow_lists_the_provider_and_its_connection(installed: dict[str, str]
     assert "cdc_ledger" in hooks.stdout, hooks.stderr
 
 
+@needs_airflow(3, 2)
 def test_the_same_verbs_stand_under_airflow_cdc(installed: dict[str, str], tmp_path: Path) -> None:
     help_text = airflow(installed, "cdc", "--help")
     for verb in VERBS:

@@ -46,7 +46,7 @@ def test_a_sensor_that_need_not_wait_never_defers(shop: Shop) -> None:
 
 
 def test_a_sensor_defers_with_a_trigger_that_can_be_built_again(shop: Shop) -> None:
-    from airflow.sdk.exceptions import TaskDeferred
+    from airflow.providers.common.compat.sdk import TaskDeferred
 
     from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
 
@@ -101,7 +101,7 @@ def test_a_broker_that_is_away_is_waited_for(shop: Shop, monkeypatch: pytest.Mon
 def test_an_error_of_the_configuration_fails_also_with_soft_fail(
     shop: Shop, *, deferrable: bool, soft_fail: bool
 ) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
+    from airflow.providers.common.compat.sdk import AirflowFailException
 
     how = {"deferrable": deferrable, "soft_fail": soft_fail}
     with pytest.raises(AirflowFailException, match="needs a time"):
@@ -115,7 +115,7 @@ def test_an_error_of_the_configuration_fails_also_with_soft_fail(
 def test_an_error_of_the_configuration_in_the_triggerer_fails_also_with_soft_fail(
     shop: Shop, *, soft_fail: bool
 ) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
+    from airflow.providers.common.compat.sdk import AirflowFailException
 
     event = {"status": "failed", "message": "[kafka.topic_unknown] no topic", "configuration": True}
     with pytest.raises(AirflowFailException, match="no topic"):
@@ -126,7 +126,7 @@ def test_an_error_of_the_configuration_in_the_triggerer_fails_also_with_soft_fai
 
 
 def test_every_way_of_waiting_names_in_its_timeout_what_holds_back(shop: Shop) -> None:
-    from airflow.sdk.exceptions import AirflowSensorTimeout, TaskDeferred
+    from airflow.providers.common.compat.sdk import AirflowSensorTimeout, TaskDeferred
 
     names = r"shopdb\.shop\.customers/\d"
     with pytest.raises(AirflowSensorTimeout, match=names):
@@ -148,13 +148,13 @@ class FirstRun:
         """Take what a link sets."""
 
     def get_first_reschedule_date(self, context: Any) -> datetime:
-        from airflow.sdk import timezone
+        from airflow.providers.common.compat.sdk import timezone
 
         return timezone.utcnow() - timedelta(hours=1)
 
 
 def test_the_execution_timeout_holds_while_deferred(shop: Shop) -> None:
-    from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowTaskTimeout, TaskDeferred
+    from airflow.providers.common.compat.sdk import AirflowSensorTimeout, AirflowTaskTimeout, TaskDeferred
 
     waiting = sensor(shop, NEVER, timeout=7200, execution_timeout=timedelta(seconds=30), deferrable=True)
     before = time.time()
@@ -175,7 +175,7 @@ def test_the_execution_timeout_holds_while_deferred(shop: Shop) -> None:
 def test_a_skipped_task_says_why_in_its_log(
     shop: Shop, capsys: pytest.CaptureFixture[str], *, deferrable: bool
 ) -> None:
-    from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
+    from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
 
     waiting = sensor(shop, NEVER, timeout=0, soft_fail=True, deferrable=deferrable)
     with pytest.raises(AirflowSkipException, match=r"shopdb\.shop\.customers"):
@@ -241,7 +241,7 @@ def synced(shop: Shop, moment: str | None) -> dict[str, Any]:
 
 def deferred_trigger(task: Any) -> Any:
     """Return what a task defers with, after a journey through JSON."""
-    from airflow.sdk.exceptions import TaskDeferred
+    from airflow.providers.common.compat.sdk import TaskDeferred
 
     with pytest.raises(TaskDeferred) as deferred:
         task.execute({})
@@ -250,7 +250,7 @@ def deferred_trigger(task: Any) -> Any:
 
 
 def test_lag_applied_and_health_over_a_life(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
+    from airflow.providers.common.compat.sdk import AirflowFailException
 
     from airflow_provider_cdc import CdcAppliedSensor, CdcHealthSensor, CdcLagSensor
 

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from airflow_provider_cdc.core.documents import TableState
-from airflow_provider_cdc.core.errors import BusyError, DataError, UnavailableError
+from airflow_provider_cdc.core.errors import BusyError, ConfigurationError, DataError, UnavailableError
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.ledger import Ledger, ProgressSample
+from tests.airflow.installed import needs_airflow
 
 pytestmark = pytest.mark.airflow
 
@@ -91,7 +92,7 @@ def test_the_provider_lists_every_link_of_its_operators_and_sensors() -> None:
 
 
 def test_a_task_has_its_link_before_it_fails(pipeline: dict[str, Any]) -> None:
-    from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout
+    from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSensorTimeout
 
     from airflow_provider_cdc import CdcHealthSensor, CdcTableStateOperator
 
@@ -131,7 +132,7 @@ def test_settled_tables_pass(pipeline: dict[str, Any]) -> None:
 
 
 def test_a_table_that_is_not_ok_fails_the_task_with_its_reason(pipeline: dict[str, Any]) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
+    from airflow.providers.common.compat.sdk import AirflowFailException
 
     from airflow_provider_cdc import CdcTableStateOperator
 
@@ -164,7 +165,7 @@ def test_the_worst_state_chooses_the_branch(pipeline: dict[str, Any], tables: li
     [({"tables": ["db.none"]}, "the pipeline has no table db.none"), ({"branches": {"bad": "x"}}, "branches: bad")],
 )
 def test_wrong_arguments_are_named(pipeline: dict[str, Any], arguments: dict[str, Any], message: str) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
+    from airflow.providers.common.compat.sdk import AirflowFailException
 
     from airflow_provider_cdc import CdcTableStateOperator
 
@@ -183,7 +184,7 @@ def test_a_notification_says_what_is_wrong(pipeline: dict[str, Any], monkeypatch
     entries = [{"topic": "t", "partition": 0, "offset": 4, "error_code": "record.json_invalid", "error": "row value"}]
     commit(pipeline, {"quarantined": 2, "quarantine": entries}, orders=TableStatus.PARKED, items=TableStatus.OK)
     sent: list[str] = []
-    CdcNotifier(pipeline, sent.append)({"ti": Pulled(), "exception": ValueError("it failed")})
+    CdcNotifier(pipeline, sent.append)({"ti": Pulled(), "dag": None, "exception": ValueError("it failed")})
     lines = sent[0].splitlines()
     lag = lines.pop(3)
     assert lag.startswith("Lag: unknown, last seen ")
@@ -214,7 +215,7 @@ def test_a_notification_goes_through_another_notifier_also_without_a_ledger(pipe
             sent.append(self.text)
 
     pipeline["ledger"] = "postgresql://cdc@127.0.0.1:1/none"
-    CdcNotifier(pipeline, Mail)({"exception": ValueError("it failed")})
+    CdcNotifier(pipeline, Mail)({"dag": None, "exception": ValueError("it failed")})
     assert sent[0].splitlines()[0] == "A task: it failed"
     assert "The state of the pipeline is not known: [ledger.unavailable]" in sent[0]
 
@@ -222,6 +223,15 @@ def test_a_notification_goes_through_another_notifier_also_without_a_ledger(pipe
 # ---- retries
 
 
+def test_a_retry_policy_says_which_airflow_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow_provider_cdc.surface import retries
+
+    monkeypatch.setattr(retries, "RetryDecision", None)
+    with pytest.raises(ConfigurationError, match=r"needs Airflow 3\.3: leave retry_policy out"):
+        retries.CdcRetryPolicy()
+
+
+@needs_airflow(3, 3)
 def test_the_delay_of_a_retry_follows_the_cause() -> None:
     from airflow.sdk import RetryAction
 

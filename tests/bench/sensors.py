@@ -77,7 +77,7 @@ async def measure(triggers: list[tuple[bool, Any]]) -> dict[str, Any]:
         assert event.payload["status"] == "reached", event.payload
         return time.monotonic() - started
 
-    from airflow.sdk import BaseHook
+    from airflow.providers.common.compat.sdk import BaseHook
 
     await BaseHook.aget_connection("good")  # loads what a triggerer has loaded
     beating = asyncio.create_task(beat())

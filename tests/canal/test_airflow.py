@@ -198,7 +198,7 @@ def test_the_drain_writes_files(canal: Canal, port: int, tmp_path: Path) -> None
 def test_the_drain_acknowledges_only_what_kafka_confirmed(
     canal: Canal, port: int, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airflow.sdk.exceptions import AirflowException
+    from airflow.providers.common.compat.sdk import AirflowException
 
     conn = {"conn_type": "kafka", "extra": {"bootstrap.servers": broker.bootstrap}}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DRAIN", json.dumps(conn))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -43,7 +44,7 @@ class Backend:
     def gauge(self, name: str, value: float, *, tags: dict[str, str], **_: Any) -> None:
         self._take("gauge", name, value, tags)
 
-    def incr(self, name: str, *, tags: dict[str, str], count: int = 1, **_: Any) -> None:
+    def incr(self, name: str, count: int = 1, *, tags: dict[str, str], **_: Any) -> None:
         self._take("counter", name, count, tags)
 
     def timing(self, name: str, dt: Any, *, tags: dict[str, str], **_: Any) -> None:
@@ -56,13 +57,24 @@ class Backend:
 
 @pytest.fixture
 def backend() -> Iterator[Backend]:
-    from airflow.sdk._shared.observability.metrics.base_stats_logger import NoStatsLogger
-    from airflow.sdk.observability.stats import initialize
-
     made = Backend()
-    initialize(factory=lambda: made, export_legacy_names=False)  # type: ignore[arg-type,return-value]
+    _send_to(made)
     yield made
-    initialize(factory=NoStatsLogger, export_legacy_names=False)
+    _send_to(None)
+
+
+def _send_to(backend: Backend | None) -> None:
+    """Let Airflow send its metrics to a backend, or to none."""
+    try:
+        from airflow.sdk._shared.observability.metrics.base_stats_logger import NoStatsLogger
+        from airflow.sdk.observability.stats import initialize
+    except ImportError:  # Airflow before 3.3
+        from airflow.providers.common.compat.sdk import Stats
+
+        Stats.instance = backend  # type: ignore[misc]
+        Stats._instance_pid = os.getpid()  # type: ignore[attr-defined]
+        return
+    initialize(factory=lambda: backend or NoStatsLogger(), export_legacy_names=False)  # type: ignore[arg-type,return-value]
 
 
 def batch(status: ResultStatus, **members: Any) -> BatchResult:

@@ -11,7 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, event, insert, update
+from sqlalchemy import event, insert, update
+from sqlalchemy.engine import Connection
 
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.ledger import Ledger, ProgressSample, schema
