@@ -53,7 +53,7 @@ class WireFormat(DebeziumFormat):
     """``debezium-avro``: what Debezium writes with an Avro converter of Confluent or Apicurio."""
 
     name = "debezium-avro"
-    summary = "Debezium Avro (MySQL, MariaDB) with a schema registry"
+    summary = "Debezium Avro (MySQL, MariaDB, PostgreSQL) with a schema registry"
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self._frames = FrameReader()
