@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from airflow_provider_cdc.core.formats.connect import evidence
+from airflow_provider_cdc.core.formats.connect.adjusted_names import can_spell, columns_of
 from airflow_provider_cdc.core.formats.connect.debezium import DebeziumFormat
 from airflow_provider_cdc.core.formats.connect.envelope import Origin
 from airflow_provider_cdc.core.formats.connect.messages import Payload
@@ -54,6 +55,12 @@ class WireFormat(DebeziumFormat):
 
     name = "debezium-avro"
     summary = "Debezium Avro (MySQL, MariaDB, PostgreSQL) with a schema registry"
+    columns_of = staticmethod(columns_of)
+    can_spell = staticmethod(can_spell)
+    adjusted_names_hint = (
+        "a column whose name Avro cannot spell is known by its own name where the connector has "
+        "column.propagate.source.type=.*"
+    )
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self._frames = FrameReader()
