@@ -186,6 +186,11 @@ def row_columns(envelope: AvroType) -> tuple[str, ...] | None:
     return tuple(_encode({**_json_schema(part), "field": name}).decode() for name, part in row.fields)
 
 
+def connect_schema(kind: AvroType) -> bytes:
+    """Return a type as Connect's JSON converter writes it next to values."""
+    return _encode(_json_schema(kind))
+
+
 def _json_schema(kind: AvroType) -> dict[str, Any]:
     """Return a type as Connect's JSON converter writes it next to values."""
     attributes = kind.attributes

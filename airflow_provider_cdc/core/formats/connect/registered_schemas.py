@@ -11,7 +11,7 @@ import msgspec
 
 from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord
 from airflow_provider_cdc.core.formats.connect.avro_code import Needed, Read, compiled
-from airflow_provider_cdc.core.formats.connect.avro_types import AvroType, resolve, row_columns
+from airflow_provider_cdc.core.formats.connect.avro_types import AvroType, connect_schema, resolve, row_columns
 from airflow_provider_cdc.core.formats.connect.envelope import Origin
 
 HEAD = 5  # bytes: a zero and the schema's id
@@ -68,6 +68,17 @@ class AvroSchema(Generic[M]):
         except OverflowError:
             raise ValueError(f"a number of more than 64 bits in a record of the schema {schema_id(frame)}") from None
         return text
+
+    def enveloped(self, frame: bytes) -> bytes:
+        """Return all that a frame holds as Connect's JSON converter writes it with embedded schemas.
+
+        :raises ValueError: as :meth:`read`.
+        """
+        return self._envelope + self.json(frame) + b"}"
+
+    @cached_property
+    def _envelope(self) -> bytes:
+        return b'{"schema":' + connect_schema(self.type) + b',"payload":'
 
     @cached_property
     def _read_all(self) -> Read:
