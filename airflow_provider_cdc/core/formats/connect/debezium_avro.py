@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decode Debezium's messages in Avro with a schema registry (docs/wire/avro-registry.md)."""
+"""Decode Debezium's messages whose schemas a registry has, in Avro and in JSON (docs/wire/avro-registry.md)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from airflow_provider_cdc.core.formats.connect.envelope import Origin
 from airflow_provider_cdc.core.formats.connect.flat_rows import FlatRows
 from airflow_provider_cdc.core.formats.connect.flattened_format import FlattenableFormat
 from airflow_provider_cdc.core.formats.connect.flattening import Flattening
+from airflow_provider_cdc.core.formats.connect.frames import HEAD, schema_id
+from airflow_provider_cdc.core.formats.connect.json_messages import demand_known
 from airflow_provider_cdc.core.formats.connect.messages import Payload
-from airflow_provider_cdc.core.formats.connect.registered_schemas import HEAD, RegisteredSchemas, schema_id
+from airflow_provider_cdc.core.formats.connect.registered_schemas import RegisteredSchemas
 from airflow_provider_cdc.core.formats.contract import Headers
 from airflow_provider_cdc.core.formats.evidence import Evidence
 from airflow_provider_cdc.core.formats.near_misses import near_miss
@@ -31,7 +33,10 @@ class FrameReader:
         :raises ValueError: it is not a message, or its schema is not known.
         """
         schema = self.schemas.of(value)
-        return schema.columns, schema.read(value)
+        message = schema.read(value)
+        if message.source is None:
+            demand_known(schema.json(value))
+        return schema.columns, message
 
     def key(self, key: bytes | None) -> bytes | None:
         """Return a key in JSON: of a frame its schema alone, for the values are those of the row.
@@ -94,7 +99,7 @@ class FlatFrameReader(FrameReader):
 
 
 class WireFormat(FlattenableFormat):
-    """``debezium-avro``: what Debezium writes with an Avro converter of Confluent or Apicurio."""
+    """``debezium-avro``: what Debezium writes with a converter of Confluent or Apicurio and a schema registry."""
 
     name = "debezium-avro"
     summary = "Debezium Avro (MySQL, MariaDB, PostgreSQL) with a schema registry"
