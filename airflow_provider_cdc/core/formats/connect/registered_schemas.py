@@ -33,21 +33,20 @@ class AvroSchema(Generic[M]):
         self.columns = row_columns(self.type)
         self.key_text = key_text([name for name, _ in self.type.fields])
         self._message = message
-        self._read = compiled(self.type, *_members(message))
 
     def read(self, frame: bytes) -> M:
         """Return the message that a frame holds.
 
         :raises ValueError: it is none of this schema, or bytes are left over.
         """
-        return msgspec.convert(self._datum(frame, self._read), self._message)
+        return msgspec.convert(self._datum(frame), self._message)
 
     def origin(self, frame: bytes) -> Origin:
         """Return the members that name a message's table.
 
         :raises ValueError: as :meth:`read`, or they have other types.
         """
-        return msgspec.convert(self._datum(frame, self._read), Origin)
+        return msgspec.convert(self._datum(frame), Origin)
 
     def json(self, frame: bytes) -> bytes:
         """Return all that a frame holds as Connect's JSON converter writes it.
@@ -55,7 +54,7 @@ class AvroSchema(Generic[M]):
         :raises ValueError: as :meth:`read`.
         """
         try:
-            text: bytes = _encode(self._datum(frame, self._read_all))
+            text: bytes = _encode(self._datum(frame, whole=True))
         except OverflowError:
             raise ValueError(f"a number of more than 64 bits in a record of the schema {schema_id(frame)}") from None
         return text
@@ -72,10 +71,18 @@ class AvroSchema(Generic[M]):
         return b'{"schema":' + connect_schema(self.type) + b',"payload":'
 
     @cached_property
+    def _read(self) -> Read:  # of a key's schema none is needed
+        return compiled(self.type, *_members(self._message))
+
+    @cached_property
     def _read_all(self) -> Read:
         return compiled(self.type)
 
-    def _datum(self, frame: bytes, read: Read) -> Any:
+    def _datum(self, frame: bytes, *, whole: bool = False) -> Any:
+        try:
+            read = self._read_all if whole else self._read
+        except Exception as error:  # a text of anybody's, such as one of a hundred records in each other
+            raise _unreadable(schema_id(frame), f"cannot be read: {str(error)[:200] or type(error).__name__}") from None
         try:
             datum, end = read(frame, HEAD)
         except Exception:  # what reading bytes that do not fit stumbles on
@@ -178,7 +185,7 @@ def _unknown(identity: int) -> UnsupportedRecord:
     )
 
 
-def _unreadable(identity: int, why: str) -> UnsupportedRecord:
+def _unreadable(identity: int | None, why: str) -> UnsupportedRecord:
     return UnsupportedRecord("record.schema_unreadable", f"the registered schema {identity} {why}")
 
 
