@@ -55,7 +55,7 @@ def _record(name: str, fields: list[dict[str, Any]], payload: Mapping[str, Any])
     parts, datum, named = [], {}, dict[str, Any]()
     for member, value in payload.items():
         field = described.get(member)
-        if member in ("before", "after") and field is not None:
+        if member in ("before", "after") and field is not None and "fields" in field:
             kind = named.setdefault("Value", _row(field))
             parts.append({"name": member, "type": ["null", kind if member == "before" else "Value"], "default": None})
             datum[member] = None if value is None else _cells(field, value)

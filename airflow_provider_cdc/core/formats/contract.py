@@ -262,7 +262,7 @@ class AdjustsNames(Protocol):
     def columns_of(self, names: Sequence[str], columns: Collection[str], others: Collection[str]) -> Mapping[str, str]:
         """Return which column each name of a row stands for, where it is not the name itself; empty if not certain.
 
-        :param columns: of the table, all of which the row has.
+        :param columns: of the table.
         :param others: columns that the row may have, too.
         """
         ...

@@ -62,9 +62,9 @@ def columns_of(names: Sequence[str], columns: Collection[str], others: Collectio
     """Return which column each name of a row stands for, where it is not the name itself.
 
     It is empty where the row has the columns by their own names, and where no mode, or more than one, gives each
-    column of the table one name of the row alone.
+    column of the table a name of its own so that the row has them all, or none but them.
 
-    :param columns: of the table, all of which the row has.
+    :param columns: of the table.
     :param others: columns that the row may have, too.
     """
     if not names or set(columns) <= set(names):
@@ -74,6 +74,7 @@ def columns_of(names: Sequence[str], columns: Collection[str], others: Collectio
         known = [*columns, *others]
         written = {adjusted(column): column for column in known if column}
         taken_back = {name: written[name] for name in names if name in written}
-        if len(written) == len(known) and set(columns) <= set(taken_back.values()) and taken_back not in found:
+        fits = set(columns) <= set(taken_back.values()) or len(taken_back) == len(names)
+        if fits and len(written) == len(known) and taken_back not in found:
             found.append(taken_back)
     return {name: column for name, column in found[0].items() if name != column} if len(found) == 1 else {}
