@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
+from tests.captures.flattened_shop import FLAT, LOST, OPTIONS, reasons
 from tests.captures.in_memory import DATA, checkpoints, pipeline, rising, wrong_tables
-from tests.captures.test_flattened_captures import FLAT, LOST, OPTIONS, reasons
 from tests.cross_format.connect_avro import AvroConverter
 from tests.histories.log import Log
 from tests.histories.records import Record

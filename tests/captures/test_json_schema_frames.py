@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.captures import test_postgres_captures as postgres
+from tests.captures import postgres_pipelines as postgres
 from tests.captures.in_memory import DATA, checkpoints, pipeline, wrong_tables
-from tests.captures.test_shop_captures import OPTIONS
 from tests.cross_format.connect_json_schema import JsonSchemaConverter
 from tests.histories.log import Log
 from tests.histories.scripted import Script
@@ -57,7 +56,9 @@ def framed(script: Script, served: list[ServedSchemas]) -> Script:
 
 
 def test_each_recorded_point_of_the_shop(log: Log, served: list[ServedSchemas], tmp_path: Path) -> None:
-    script = framed(pipeline(SHOP, log, tmp_path, prefix="shpda", options=OPTIONS), served)
+    script = framed(
+        pipeline(SHOP, log, tmp_path, prefix="shpda", options={"explicit_defaults_for_timestamp": "true"}), served
+    )
     for truth, ends in checkpoints(SHOP):
         script.sync(ends)
         assert wrong_tables(script, truth) == []

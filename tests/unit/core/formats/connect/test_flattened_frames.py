@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_cdc.core.formats.contract import Headers, Records, Tombstoned, needs_headers
 from airflow_provider_cdc.core.formats.registry import open_format
 from tests.cross_format.connect_avro import AvroConverter
-from tests.unit.core.formats.connect.test_flattened_rows import OPTIONS, POSITION, flat
+from tests.unit.core.formats.connect.flattened_rows import OPTIONS, POSITION, flat
 
 COLUMNS = [
     {"field": "id", "type": "int32", "optional": False},

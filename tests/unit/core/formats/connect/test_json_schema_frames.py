@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.registry import open_format
 from tests.cross_format.connect_avro import AvroConverter
 from tests.cross_format.connect_json_schema import JsonSchemaConverter, json_schema
-from tests.unit.core.formats.connect.test_flattened_rows import ADDED, OPTIONS, flat
+from tests.unit.core.formats.connect.flattened_rows import ADDED, OPTIONS, flat
 
 COLUMNS = [
     {"type": "int64", "optional": False, "default": 0, "field": "id"},
