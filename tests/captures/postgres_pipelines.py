@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines over recorded traffic of Debezium's PostgreSQL connector, and what becomes of each table."""
+"""Pipelines over recorded traffic of Debezium's PostgreSQL connector, and the verdict on each table."""
 
 from __future__ import annotations
 

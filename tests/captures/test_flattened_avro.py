@@ -46,14 +46,14 @@ Layouts = Mapping[tuple[str, tuple[str, ...]], list[list[dict[str, Any]]]]
 
 def layouts() -> Layouts:
     """Return the registered columns of rows by table and names."""
-    found = defaultdict(list)
+    result = defaultdict(list)
     for answer in schemas_of(DATA / REGISTERED).values():
         schema = json.loads(answer["schema"])
         if schema.get("name") == "Envelope":
             fields = next(part["type"][1]["fields"] for part in schema["fields"] if part["name"] == "before")
             table = schema["namespace"].partition(".")[2]
-            found[table, tuple(field["name"] for field in fields)].append(fields)
-    return found
+            result[table, tuple(field["name"] for field in fields)].append(fields)
+    return result
 
 
 class Framed:

@@ -42,12 +42,12 @@ def kept_or_asked(
     if not settings:
         return dict(ask(settings, ids))
     files = {identity: schema_file(pipeline, settings["url"], identity) for identity in ids}
-    kept = _kept(canonical_root(root), options(), files)
-    lacking = [identity for identity in ids if identity not in kept]
-    return {**kept, **(ask(settings, lacking) if lacking else {})}
+    stored = _stored(canonical_root(root), options(), files)
+    lacking = [identity for identity in ids if identity not in stored]
+    return {**stored, **(ask(settings, lacking) if lacking else {})}
 
 
-def _kept(root: str, options: dict[str, str], files: Mapping[int, str]) -> dict[int, Mapping[str, Any]]:
+def _stored(root: str, options: dict[str, str], files: Mapping[int, str]) -> dict[int, Mapping[str, Any]]:
     """Return the schemas that the lake has; none of a store that is not asked from here, or does not answer."""
     if root.startswith("s3://"):
         store = open_objects(root.split("://", 1)[1], options)

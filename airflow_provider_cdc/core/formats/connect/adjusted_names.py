@@ -69,12 +69,12 @@ def columns_of(names: Sequence[str], columns: Collection[str], others: Collectio
     """
     if not names or set(columns) <= set(names):
         return {}
-    found: list[dict[str, str]] = []
+    answers: list[dict[str, str]] = []
     for adjusted in ADJUSTMENTS:
         known = [*columns, *others]
         written = {adjusted(column): column for column in known if column}
         taken_back = {name: written[name] for name in names if name in written}
         fits = set(columns) <= set(taken_back.values()) or len(taken_back) == len(names)
-        if fits and len(written) == len(known) and taken_back not in found:
-            found.append(taken_back)
-    return {name: column for name, column in found[0].items() if name != column} if len(found) == 1 else {}
+        if fits and len(written) == len(known) and taken_back not in answers:
+            answers.append(taken_back)
+    return {name: column for name, column in answers[0].items() if name != column} if len(answers) == 1 else {}

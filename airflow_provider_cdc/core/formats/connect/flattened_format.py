@@ -18,7 +18,7 @@ _NO_TOMBSTONE = (
 
 
 class DeletesReader(MessageReader, Protocol):
-    """Read messages in one encoding, and tell deletes."""
+    """Read messages in one encoding, and recognise deletes."""
 
     def is_delete(self, value: bytes) -> bool:
         """Return whether a record is a row's delete."""
