@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +14,7 @@ from airflow_provider_cdc.sources.kafka_reading import KafkaRecord, TopicPartiti
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.connections.canal_address import CanalAddress
-    from airflow_provider_cdc.core.formats.common.schema_supply import SchemaSupply
+    from airflow_provider_cdc.core.formats.common.schema_supply import Answers, SchemaSupply
     from airflow_provider_cdc.core.model.offsets import Offsets
     from airflow_provider_cdc.ledger import Lease
     from airflow_provider_cdc.sources.canal_log import CanalLog, Right
@@ -90,11 +90,13 @@ def open_log(pipeline: CdcPipeline, *, right: Right | None = None, first_contact
 
         stored = storage_options(pipeline.lake.storage_connection)
         return _canal_log(pipeline, lambda: canal_address(pipeline.source.connection), stored, right)
+    from airflow_provider_cdc.connections.lookup import storage_options
     from airflow_provider_cdc.connections.schema_registry import registry_settings
     from airflow_provider_cdc.sources.kafka_log import KafkaLog
 
     registry = partial(registry_settings, pipeline.source.schema_registry)
-    return KafkaLog(pipeline.source.connection, first_contact=first_contact, registry=registry)
+    fetch = partial(_schemas, pipeline, registry, partial(storage_options, pipeline.lake.storage_connection))
+    return KafkaLog(pipeline.source.connection, first_contact=first_contact, fetch=fetch)
 
 
 async def resolve_source(pipeline: CdcPipeline, owner: str, first_contact: float) -> ResolvedSource:
@@ -121,13 +123,29 @@ async def resolve_source(pipeline: CdcPipeline, owner: str, first_contact: float
 
     config = await async_client_config(conn_id)
     registry = await async_registry_settings(pipeline.source.schema_registry)
+    stored = await connections.async_storage_options(pipeline.lake.storage_connection) if registry else {}
+    fetch = partial(_schemas, pipeline, lambda: registry, lambda: stored)
+    lake = (pipeline.lake.root, tuple(sorted(stored.items()))) if registry else ()
     servers = ",".join(sorted(config["bootstrap.servers"].split(",")))
     return ResolvedSource(
-        conn_id,
+        (conn_id, pipeline.name) if registry else conn_id,  # each lake has the schemas of its own pipeline
         servers,
-        (conn_id, tuple(sorted(config.items())), tuple(sorted(registry.items()))),
-        lambda: ResolvedKafkaLog(conn_id, config, first_contact=first_contact, registry=lambda: registry),
+        (conn_id, tuple(sorted(config.items())), tuple(sorted(registry.items())), lake),
+        lambda: ResolvedKafkaLog(conn_id, config, first_contact=first_contact, fetch=fetch),
     )
+
+
+def _schemas(
+    pipeline: CdcPipeline,
+    registry: Callable[[], dict[str, str]],
+    stored: Callable[[], dict[str, str]],
+    ids: Collection[int],
+) -> Answers:
+    """Return the schemas that records name: of the lake first, which outlives the registry."""
+    from airflow_provider_cdc.core.schema_registry.kept_schemas import kept_or_asked
+
+    lake = pipeline.lake
+    return kept_or_asked(pipeline.name, lake.root, lambda: {**stored(), **lake.storage_options}, registry(), ids)
 
 
 def _canal_log(

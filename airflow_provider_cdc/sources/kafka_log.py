@@ -29,7 +29,7 @@ from airflow_provider_cdc.sources.kafka_reading import KafkaRecord, TopicPartiti
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
 
-    from airflow_provider_cdc.core.formats.common.schema_supply import SchemaSupply
+    from airflow_provider_cdc.core.formats.common.schema_supply import Fetch, SchemaSupply
 
 CONNECTION_TYPES = ("kafka", "cdc_kafka")
 _SHOWN_NAMES = 10
@@ -43,7 +43,7 @@ class KafkaLog:
     :param kafka_conn_id: Airflow connection of type ``kafka``; its extra holds librdkafka keys.
     :param timeout: seconds one request to the cluster may take.
     :param first_contact: seconds that the requests before the cluster's first answer may take; the same if None.
-    :param registry: returns the settings of the client of the schema registry that the records name schemas of.
+    :param fetch: returns the schemas that the records name by their ids; None where the pipeline names no registry.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class KafkaLog:
         *,
         timeout: float = 15.0,
         first_contact: float | None = None,
-        registry: Callable[[], dict[str, str]] = dict,
+        fetch: Fetch | None = None,
     ) -> None:
         self.kafka_conn_id = kafka_conn_id
         self.timeout = timeout
         self.first_contact = timeout if first_contact is None else first_contact
-        self._registry = registry
+        self._fetch = fetch
         self.close()
 
     @cached_property
@@ -66,7 +66,7 @@ class KafkaLog:
         from airflow_provider_cdc.core.formats.common.schema_supply import SchemaSupply
         from airflow_provider_cdc.core.schema_registry.client import ask
 
-        return SchemaSupply(lambda ids: ask(self._registry(), ids))
+        return SchemaSupply(self._fetch or (lambda ids: ask({}, ids)))
 
     def client_config(self) -> dict[str, str]:
         """Return librdkafka's configuration of the connection; mask its secrets in logs.
@@ -272,10 +272,10 @@ class ResolvedKafkaLog(KafkaLog):
         *,
         timeout: float = 15.0,
         first_contact: float | None = None,
-        registry: Callable[[], dict[str, str]] = dict,
+        fetch: Fetch | None = None,
     ) -> None:
         self._config = config
-        super().__init__(kafka_conn_id, timeout=timeout, first_contact=first_contact, registry=registry)
+        super().__init__(kafka_conn_id, timeout=timeout, first_contact=first_contact, fetch=fetch)
 
     def client_config(self) -> dict[str, str]:
         """Return librdkafka's configuration."""

@@ -64,14 +64,6 @@ def provided_folder(pipeline: str, table_id: str) -> str:
     return f"_cdc/{pipeline}/provided/{table_id}"
 
 
-def schema_file(pipeline: str, registry: str, identity: int) -> str:
-    """Return the file of a schema that records name.
-
-    :param registry: digest of the registry's address: an id means something in one registry only.
-    """
-    return f"_cdc/{pipeline}/schemas/{registry}/{identity}.json"
-
-
 def batch_of(file: str) -> int:
     """Return the number of the batch that a file of the change log is of."""
     return int(file.rsplit("/", 2)[-2])

@@ -10,8 +10,8 @@ from typing import Any
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.formats.common.schema_supply import SchemaSupply
-from airflow_provider_cdc.core.schema_registry.client import ask, registry_digest
-from spark_jobs.lake.layout import schema_file
+from airflow_provider_cdc.core.schema_registry.client import ask
+from airflow_provider_cdc.core.schema_registry.kept_schemas import is_schema, schema_file
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.storage import Storage
 
@@ -50,7 +50,7 @@ class LakeSchemas:
         return {**stored, **answers}
 
     def _file(self, identity: int) -> str:
-        return schema_file(self._pipeline, registry_digest(self._registry["url"]), identity)
+        return schema_file(self._pipeline, self._registry["url"], identity)
 
     def _stored(self, identity: int) -> dict[str, Any] | None:
         """Return a schema of the lake, None where it has none that can be read: then it is asked for again."""
@@ -58,7 +58,7 @@ class LakeSchemas:
             document = self._storage.read_json(self._file(identity))
         except SinkError:
             return None
-        return document if isinstance(document, dict) and isinstance(document.get("schema"), str) else None
+        return document if is_schema(document) else None
 
     def _store(self, item: tuple[int, Mapping[str, Any]]) -> None:
         identity, answer = item

@@ -7,111 +7,52 @@ The records are read from memory: the broker has its part in ``test_captures.py`
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.timeline.asked_changes import Answer
-from spark_jobs.driver.approval import NewGenerationError
-from spark_jobs.lake.storage import table_location
-from spark_jobs.sinks.delta.table import DeltaLocation
-from tests.captures.in_memory import DATA, checkpoints, records
-from tests.captures.postgres_truth import REASONS, SourceTable, create_table, differing, load
+from tests.captures.in_memory import DATA, checkpoints
+from tests.captures.postgres_pipelines import (
+    AVRO,
+    BARE,
+    EQUAL,
+    FAILOVER,
+    MAIN,
+    NEW_LOG,
+    pipeline,
+    sync,
+    verdict,
+    verdicts,
+)
+from tests.captures.postgres_truth import load
 from tests.histories.log import Log
-from tests.histories.records import Record as LogRecord
-from tests.histories.scripted import Script
+from tests.services.registered_schemas import SCHEMAS, ServedSchemas, schemas_of
 
-MAIN, BARE = "public-postgres-15", "public-postgres-bare-15"
-NEW_LOG, FAILOVER = "public-postgres-newlog-15", "public-postgres-failover-18"
-FIRST = "source_at/0.jsonl.xz"
-# what no reader can see (docs/formats/debezium-postgres.md, "What the tool loses"): table -> part of what differs
-ENUM = "'blue'"  # its label 'sad' was renamed
-LOST = {
-    MAIN: {
-        "app.arrays": "instead of '{blue}'",
-        "app.contacts": f"instead of {ENUM}",
-        "app.texts": f"instead of {ENUM}",
-        "app.numbers": "None instead of",  # NaN and Infinity, under decimal.handling.mode=precise
-        "app.events": "",  # its partitions' rows are streamed under their own names
-    },
-    BARE: {
-        "app.arrays": "instead of '{",  # items of dates are numbers, and the label
-        "app.contacts": f"instead of {ENUM}",
-        "app.texts": f"instead of {ENUM}",
-        "app.numbers": "N",  # NAN and POSITIVE_INFINITY, under decimal.handling.mode=string
-        "app.events": "'",  # a partition was attached, another detached
-        "app.events_2026_01": "",  # rows of partitions are streamed under the root's name
-        "app.events_2026_02": "",
-        "ctl.beat": "at of",  # a heartbeat was on its way
-    },
-    NEW_LOG: {},
-    FAILOVER: {},
-}
-UNLOGGED = {"app.unlogged"}  # never in the WAL
 # the connector did not run; the failover lost transactions that had been read
 UNREAD = {NEW_LOG: {2}, FAILOVER: {6, 7, 8}}
-# tables that are equal at every point, at least
-EQUAL = {
-    MAIN: {"app.Mixed Case", "app.customers", "app.shard_0", "app.shard_1", "app.stock", "app.metrics"},
-    BARE: {"app.Mixed Case", "app.customers", "app.shard_0", "app.shard_1", "app.stock", "ctl.marker"},
-    NEW_LOG: {"app.accounts", "app.orders", "app.visits"},
-    FAILOVER: {"app.accounts", "app.orders", "app.visits"},
-}
 
 
-def pipeline(name: str, log: Log, root: Path, **policy: Any) -> Script:
-    """Return a pipeline over a capture; without schemas it states the tables as the snapshot outcomes them."""
-    for record in records(name):
-        partition = log.partitions.setdefault((record.topic, record.partition), [])
-        assert record.offset == len(partition)
-        partition.append(LogRecord(record.topic, record.partition, record.timestamp, record.key, record.value))
-    options, tables = {"connector": "postgresql"}, {}
-    if name == BARE:
-        options |= {"decimal.handling.mode": "string", "interval.handling.mode": "string"}
-        first = DATA / name / FIRST
-        tables = {table.name: {"create": create_table(first, table.name)} for table in load(first)}
-    return Script(log, root, schema_topic=None, options=options, tables=tables, policy=policy)
+@pytest.fixture
+def registry(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
+    """Return the settings of the registry of a capture that has one, empty for the others."""
+    name = request.getfixturevalue("name")
+    if not (DATA / name / SCHEMAS).exists():
+        yield {}
+        return
+    server = ServedSchemas(schemas_of(DATA / name))
+    yield {"url": server.url, "timeout": "5"}
+    server.stop()
+    assert set(server.asked.values()) == {1}, "each schema is asked for once"
 
 
-def sync(script: Script, ends: Mapping[tuple[str, int], int]) -> None:
-    """Read up to these offsets; a log that begins again is approved, as an operator would."""
-    ends = {where: max(end, script.ends.get(where, 0)) for where, end in ends.items() if where in script.log.partitions}
-    try:
-        script.sync(ends)
-    except NewGenerationError as error:
-        first = error.where["first_records"].split()[0]
-        script.sync(ends, new_generation=first)
-
-
-def verdict(script: Script, table: SourceTable) -> str:
-    """Return ``equal``, ``parked``, or what is wrong."""
-    states = [state for state in script.states.values() if (state.database, state.table) == (table.schema, table.table)]
-    if not states:
-        return "equal" if not table.rows else "absent"
-    if states[-1].state != "ok":
-        assert any(reason in str(states[-1].reason) for reason in REASONS), states[-1].reason
-        return "parked"
-    location = DeltaLocation(table_location(str(script.root), table.schema, table.table), {})
-    problems = differing(table, location.rows())
-    return "; ".join(problems[:5]) or "equal"
-
-
-def verdicts(name: str, script: Script, truth: Path) -> dict[str, str]:
-    """Return the verdict of each table that the source had, none of which may be wrong."""
-    outcomes = {table.name: verdict(script, table) for table in load(truth)}
-    for table, outcome in outcomes.items():
-        lost = LOST[name].get(table)
-        if outcome not in ("equal", "parked") and table not in UNLOGGED:
-            assert lost is not None and all(lost in part for part in outcome.split("; ")), f"{table}: {outcome}"
-    return outcomes
-
-
-@pytest.mark.parametrize("name", [MAIN, BARE, NEW_LOG, FAILOVER])
-def test_tables_equal_the_source_at_recorded_points_or_say_why_not(name: str, log: Log, tmp_path: Path) -> None:
-    script = pipeline(name, log, tmp_path)
+@pytest.mark.parametrize("name", [MAIN, BARE, AVRO, NEW_LOG, FAILOVER])
+def test_tables_equal_the_source_at_recorded_points_or_say_why_not(
+    name: str, log: Log, registry: dict[str, str], tmp_path: Path
+) -> None:
+    script = pipeline(name, log, tmp_path, registry)
     for number, (truth, ends) in enumerate(
         sorted(checkpoints(name), key=lambda point: int(point[0].name.split(".")[0]))
     ):
@@ -122,9 +63,11 @@ def test_tables_equal_the_source_at_recorded_points_or_say_why_not(name: str, lo
 
 
 @pytest.mark.parametrize("cuts", [1, 3, 12])
-@pytest.mark.parametrize("name", [MAIN, BARE, FAILOVER])
-def test_tables_equal_the_source_however_batches_are_cut(name: str, cuts: int, log: Log, tmp_path: Path) -> None:
-    script = pipeline(name, log, tmp_path)
+@pytest.mark.parametrize("name", [MAIN, BARE, AVRO, FAILOVER])
+def test_tables_equal_the_source_however_batches_are_cut(
+    name: str, cuts: int, log: Log, registry: dict[str, str], tmp_path: Path
+) -> None:
+    script = pipeline(name, log, tmp_path, registry)
     chance = random.Random(cuts)
     for number in range(1, cuts):
         most = {where: len(all_) * number // cuts + 3 for where, all_ in log.partitions.items()}

@@ -13,6 +13,7 @@ from pathlib import Path
 import fastavro
 import pytest
 
+from airflow_provider_cdc.core.documents import Rebuild
 from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.registry import open_format
@@ -149,6 +150,41 @@ def test_a_replay_needs_no_registry(name: str, log: Log, registry: ServedSchemas
     log.arm(None)
     script.sync()
     assert wrong_tables(name, script, DATA / name / "source_final.jsonl.xz") == []
+
+
+@pytest.mark.parametrize("name", [ROUTED])
+def test_a_registry_that_is_gone_is_needed_for_new_schemas_only(
+    name: str, log: Log, registry: ServedSchemas, tmp_path: Path
+) -> None:
+    """Batches with known schemas and rebuilds go on; the others wait."""
+    script = shop(name, log, tmp_path, registry)
+    whole = {where: len(all_) for where, all_ in log.partitions.items()}
+    heads = {head for all_ in log.partitions.values() for head in heads_of(all_)}
+    half = {where: end // 2 for where, end in whole.items()}
+    script.sync(half)
+    registry.stop()
+    new = heads - {head for where, end in half.items() for head in heads_of(log.partitions[where][:end])}
+    assert new, "the second half names schemas that the first does not"
+    known = {where: end + before(log.partitions[where][end:], new) for where, end in half.items()}
+    assert known != half
+    script.sync(known)
+    with pytest.raises(UnavailableError, match="registry"):
+        script.sync(whole)
+    script.refused = {}
+    tables = [f"{state.database}.{state.table}" for state in script.states.values() if state.state == "ok"]
+    rows = {table: script.rows(*table.split(".")) for table in tables}
+    script.sync(rebuild=Rebuild(tables))
+    assert {table: script.rows(*table.split(".")) for table in tables} == rows
+
+
+def heads_of(records: list[LogRecord]) -> set[bytes]:
+    """Return how frames of records begin."""
+    return {frame[:5] for one in records for frame in (one.key, one.value) if frame}
+
+
+def before(records: list[LogRecord], new: set[bytes]) -> int:
+    """Return how many records stand before the first that names a new schema."""
+    return next((number for number, one in enumerate(records) if heads_of([one]) & new), len(records))
 
 
 @pytest.mark.parametrize("name", [ROUTED])

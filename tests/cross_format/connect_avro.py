@@ -35,14 +35,17 @@ class AvroConverter:
         if record is None:
             return None
         message = json.loads(record)
-        schema, payload = _record(subject, message["schema"]["fields"], message["payload"])
+        return self.frame(*_record(subject, message["schema"]["fields"], message["payload"]))
+
+    def frame(self, schema: Any, datum: Any) -> bytes:
+        """Return a value of a schema in a frame."""
         text = json.dumps(schema)
         identity = self._ids.setdefault(text, 7_000 + len(self._ids))
         if identity not in self.schemas:
             self.schemas[identity] = {"schema": text}
             self._parsed[identity] = fastavro.parse_schema(_without_logical(schema))
         stream = io.BytesIO()
-        fastavro.schemaless_writer(stream, self._parsed[identity], payload)
+        fastavro.schemaless_writer(stream, self._parsed[identity], datum)
         return b"\0" + identity.to_bytes(4, "big") + stream.getvalue()
 
 
@@ -52,7 +55,7 @@ def _record(name: str, fields: list[dict[str, Any]], payload: Mapping[str, Any])
     parts, datum, named = [], {}, dict[str, Any]()
     for member, value in payload.items():
         field = described.get(member)
-        if member in ("before", "after") and field is not None:
+        if member in ("before", "after") and field is not None and "fields" in field:
             kind = named.setdefault("Value", _row(field))
             parts.append({"name": member, "type": ["null", kind if member == "before" else "Value"], "default": None})
             datum[member] = None if value is None else _cells(field, value)

@@ -31,6 +31,7 @@ from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.faults.store import FAULTS, FailingStore, Weather
 from tests.histories.cases import case_of
+from tests.histories.frames import registry_of
 from tests.histories.log import Log
 from tests.histories.neutral import creates
 from tests.histories.run import Replay
@@ -50,7 +51,8 @@ LEASE_SECONDS = 3
 AGAIN, DATA = 5, 3
 _APPROVALS = 8  # of new logs of the source, at most, for one batch
 _UNCLEAR = "source.generation_unclear"  # the log does not show which of two logs a record is of: only a user can say
-FORMATS = [name for name, tool in TOOLS.items() if not tool.by_clock]
+# a registry in this process dies with it: the hosts of a round are others
+FORMATS = [name for name, tool in TOOLS.items() if not tool.by_clock and not registry_of(name)]
 
 
 class Services:

@@ -105,7 +105,7 @@ def some_flaws(name: str, seed: int) -> frozenset[str]:
     """Return the flaws of a case's tool: none in two of three, else one or two that the tool can have."""
     rnd = random.Random(f"{name} {seed} some flaws")
     able = [flaw for flaw in FLAWS if not set(NEEDS.get(flaw, ())) & set(TOOLS[name].lacks)]
-    able = able if name == "debezium-json" else [flaw for flaw in able if flaw != LOST_COLUMNS]
+    able = able if TOOLS[name].connector else [flaw for flaw in able if flaw != LOST_COLUMNS]
     return frozenset(rnd.sample(able, rnd.choice((1, 1, 2))) if rnd.random() < 0.33 else ())
 
 

@@ -34,12 +34,12 @@ from spark_jobs.lake.storage import table_location, table_place
 from spark_jobs.sinks.contract import Sink, Stored
 from tests.histories.comparison import unlike
 from tests.histories.flaws import FILTERED, FILTERED_COLUMN, HIDDEN_HELPERS, REASONS, TYPED_NAMES, is_helper, unfiltered
+from tests.histories.frames import CONNECTORS, registry_of
 from tests.histories.log import Crash, CrashError, Log, Partitions
 from tests.histories.neutral import Writer, creates
 from tests.histories.redelivery import sent
 from tests.histories.source import Content, Name, Picture, Statement
 from tests.histories.tools import PREFIX, TOOLS, UNREAD, Style
-from tests.histories.wire import DebeziumWriter
 from tests.sinks.kinds import options_of, sink_of, type_of
 
 _UNCLEAR = "source.generation_unclear"
@@ -122,10 +122,8 @@ class Replay:
         self._rnd = random.Random(f"{case.seed} batches")
         self._tool = tool = TOOLS[case.format]
         wire, again = random.Random(f"{case.seed} wire"), random.Random(f"{case.seed} again")
-        if case.format == "debezium-json":
-            writer: DebeziumWriter | Writer = DebeziumWriter(case.style, wire, again)
-        else:
-            writer = Writer(tool, case.style, wire, again)
+        connector = CONNECTORS.get(case.format)
+        writer = Writer(tool, case.style, wire, again) if connector is None else connector(case.style, wire, again)
         units = list(writer.units(case.statements))
         counts = {"restarts": case.restarts, "replays": case.replays}
         self._sent = sent(units, again, doubles=case.doubles, by_clock=tool.by_clock, **counts)
@@ -319,6 +317,7 @@ class Replay:
             lake_root=f"{self.root}/.log" if self.case.seed % 2 else "",
             sink_type=type_of(self.case.sink),
             sink_options=self._sink_options,
+            registry=registry_of(self.case.format),
         )
         return JobDocument.from_document(json.loads(json.dumps(job.document())))
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,11 +14,15 @@ import pytest
 
 from airflow_provider_cdc.batch.coming_ddl import coming_ddl
 from airflow_provider_cdc.batch.planner import marks_of
+from airflow_provider_cdc.batch.source_log import SourceLog, open_log, resolve_source
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
 from airflow_provider_cdc.core.formats.common.schema_supply import SchemaSupply
+from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.schema_registry.client import ask
 from airflow_provider_cdc.sources.kafka_reading import KafkaRecord
+from spark_jobs.lake.schemas import LakeSchemas
+from spark_jobs.lake.storage import Storage
 from tests.services.capture import read
 from tests.services.registered_schemas import ServedSchemas, schemas_of
 
@@ -62,6 +68,69 @@ def test_a_registry_that_is_away_is_no_record_without_a_time(registry: ServedSch
         mark_of(record)
     with pytest.raises(ConfigurationError, match=r"source\.schema_registry: is missing"):
         marks_of(PIPELINE, log_of({}))(record)
+
+
+# ---- a registry that is gone after the first batches
+
+
+@pytest.fixture
+def pipeline(registry: ServedSchemas, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CdcPipeline:
+    """Return a pipeline whose batches kept the schemas in its lake, and whose registry is gone."""
+    monkeypatch.setenv("AIRFLOW_CONN_REGISTRY", json.dumps({"conn_type": "http", "host": registry.url}))
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": {"bootstrap.servers": "k:1"}})
+    )
+    LakeSchemas("p", Storage(str(tmp_path)), {"url": registry.url})(schemas_of(CAPTURE))
+    registry.stop()
+    return CdcPipeline.from_dict({"name": "p", "source": SOURCE, "sink": {"root": str(tmp_path)}})
+
+
+def opened_log(pipeline: CdcPipeline) -> SourceLog:
+    return open_log(pipeline)
+
+
+def resolved_log(pipeline: CdcPipeline) -> SourceLog:
+    return asyncio.run(resolve_source(pipeline, "a test", 1.0)).open()
+
+
+@pytest.mark.parametrize("opened", [opened_log, resolved_log])
+def test_planner_and_sensors_need_no_registry_for_schemas_of_the_lake(
+    opened: Callable[[CdcPipeline], SourceLog], pipeline: CdcPipeline
+) -> None:
+    mark_of = marks_of(pipeline, opened(pipeline))
+    assert len([mark for mark in map(mark_of, recorded()) if mark is not None]) == 18 + 56 + 49
+
+
+@pytest.mark.parametrize("opened", [opened_log, resolved_log])
+def test_a_schema_that_the_lake_lacks_is_asked_for(
+    opened: Callable[[CdcPipeline], SourceLog], pipeline: CdcPipeline, tmp_path: Path
+) -> None:
+    gone, damaged, *_ = sorted(tmp_path.glob("_cdc/p/schemas/*/*.json"))
+    gone.unlink()
+    damaged.write_text("{")
+    log = opened(pipeline)
+    for file in (gone, damaged):
+        frame = b"\0" + int(file.stem).to_bytes(4, "big") + b"x"
+        with pytest.raises(UnavailableError, match=r"registry\.unreachable"):
+            log.schemas.provide(open_format("debezium-avro"), [frame])
+
+
+def test_each_lake_has_a_client_of_its_own(pipeline: CdcPipeline, tmp_path: Path) -> None:
+    first, second = (
+        asyncio.run(
+            resolve_source(CdcPipeline.from_dict({"name": name, "source": source, "sink": {"root": root}}), "", 1)
+        )
+        for name, source, root in (("a", SOURCE, "/a"), ("b", SOURCE, "/b"))
+    )
+    assert first.name != second.name
+    plain = {"topics": "x", "format": "debezium-json"}
+    shared = {
+        asyncio.run(
+            resolve_source(CdcPipeline.from_dict({"name": name, "source": plain, "sink": {"root": "/x"}}), "", 1)
+        ).name
+        for name in ("a", "b")
+    }
+    assert len(shared) == 1
 
 
 def test_coming_statements_are_read(registry: ServedSchemas) -> None:

@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.apply.clock_versions import version_of_row, versi
 from airflow_provider_cdc.core.apply.insert_defaults import InsertDefaults
 from airflow_provider_cdc.core.apply.merge_plan import RowFailure
 from airflow_provider_cdc.core.apply.ordered_changes import RESTORED, AnyImages, Changes, Picked
+from airflow_provider_cdc.core.apply.row_descriptions import RowDescriptions
 from airflow_provider_cdc.core.apply.row_images import LEFT_OUT, SchemaMissing, columns_of_no_row
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray, indexes_by_mark
@@ -63,12 +64,13 @@ class RowTyper:
     failures: list[RowFailure] = field(default_factory=list)
     lossy: Counter[str] = field(default_factory=Counter)
     foreign: np.ndarray = field(init=False)
-    _descriptions: dict[str, Description] = field(default_factory=dict)
+    _descriptions: RowDescriptions = field(init=False)
     _texts: tuple[list[str | None], IntArray] | None = None
     _defaults: InsertDefaults | None = None
 
     def __post_init__(self) -> None:
         self.foreign = np.zeros(len(self.versions), dtype=bool)
+        self._descriptions = RowDescriptions(self.timeline, self.wire)
 
     def check(self) -> None:
         """Compare what rows say of their columns with the timeline.
@@ -86,7 +88,7 @@ class RowTyper:
         for version, text, row_indexes in self._spans(np.arange(len(self.versions))):
             if text is None:
                 continue
-            said = self._description(text)
+            said = self._descriptions.of(text, version)
             # a truncate has no images
             if said.names and self._has_earlier_key(said, version):
                 self.foreign[row_indexes] |= self.flags("doubtful")[row_indexes]
@@ -117,19 +119,19 @@ class RowTyper:
         else:
             text += ": a schema change is still missing"
         where = {"table": str(self.timeline.last_name), **self._record_of(row_index)}
-        return SchemaMissing("apply.schema_missing", text, where=where, hint=hint)
+        return SchemaMissing("apply.schema_missing", text, where=where, hint=hint + self._descriptions.hint(version))
 
     def _descriptions_of(self, row_indexes: IntArray) -> list[Description]:
         """Return what different rows say of themselves."""
-        texts, codes = self._texts_and_codes()
-        return [self._description(text) for code in np.unique(codes[row_indexes]) if (text := texts[code]) is not None]
+        spans = self._spans(row_indexes)
+        return [self._descriptions.of(text, version) for version, text, _ in spans if text is not None]
 
     def have_key(self, row_indexes: IntArray, key: Collection[str]) -> BoolArray:
         """Return which rows have a record key of these columns."""
-        texts, codes = self._texts_and_codes()
-        alike = [text is not None and {*(self._description(text).key or ())} == {*key} for text in texts]
-        flags: BoolArray = np.array(alike, dtype=bool)[codes[row_indexes]]
-        return flags
+        flags: BoolArray = np.zeros(len(self.versions), dtype=bool)
+        for version, text, members in self._spans(row_indexes):
+            flags[members] = text is not None and {*(self._descriptions.of(text, version).key or ())} == {*key}
+        return flags[row_indexes]
 
     def flags(self, name: str) -> np.ndarray:
         """Return a column of flags of all rows that only formats ordered by clock have; where it lacks, none is set."""
@@ -142,8 +144,8 @@ class RowTyper:
     def _settle_versions(self) -> None:
         """Give rows that the clock cannot order with a schema change the schema version that they show to be of."""
         first, last = versions_in_doubt(self.changes.rows.column("position"), self.timeline, self.versions)
-        for _, text, row_indexes in self._spans(np.flatnonzero(first < last)):
-            said = None if text is None else self._description(text)
+        for version, text, row_indexes in self._spans(np.flatnonzero(first < last)):
+            said = None if text is None else self._descriptions.of(text, version)
             if said is None or not said.names:
                 continue
             for low, high in sorted(set(zip(first[row_indexes].tolist(), last[row_indexes].tolist(), strict=True))):
@@ -204,7 +206,8 @@ class RowTyper:
         may: BoolArray = np.zeros(len(self.versions), dtype=bool)
         key_of, images = self.timeline.versions[target].schema, self.changes.images["before"]
         for version, text, members in self._spans(updates):
-            columns, description = self._columns(version, key_of), None if text is None else self._description(text)
+            columns = self._columns(version, key_of)
+            description = None if text is None else self._descriptions.of(text, version)
             if len(columns) < len(key_of.key):  # rows do not name all of them
                 may[members] = True
                 continue
@@ -230,7 +233,7 @@ class RowTyper:
         alike: dict[tuple[int, tuple[Field, ...]], list[np.ndarray]] = {}
         for version, text, members in self._spans(row_indexes):
             columns = self._columns(version, target_schema if key_only else None)
-            description = None if text is None else self._description(text)
+            description = None if text is None else self._descriptions.of(text, version)
             alike.setdefault((version, tuple(self._field(c, description) for c in columns)), []).append(members)
         groups = [
             self._group(version, fields, portion, image, target_schema if key_only else None, target, partial)
@@ -373,11 +376,6 @@ class RowTyper:
             codes = [pc.fill_null(chunk.indices, len(texts) - 1).to_numpy() for chunk in column.chunks]
             self._texts = texts, np.concatenate([np.empty(0, np.int64), *codes], dtype=np.int64)
         return self._texts
-
-    def _description(self, text: str) -> Description:
-        if text not in self._descriptions:
-            self._descriptions[text] = self.wire.describe(text)
-        return self._descriptions[text]
 
     def _record_of(self, row_index: int) -> dict[str, Any]:
         return {name: self.changes.rows.column(name)[row_index].as_py() for name in ("topic", "partition", "offset")}

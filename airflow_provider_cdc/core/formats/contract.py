@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -108,12 +108,14 @@ class Description:
     :param key: names of the key's columns; None when the record does not say.
     :param details: per column name what the format knows in addition to the name, None without types.
     :param complete: whether ``names`` are all columns of the table; a partial image names those it has.
+    :param members: what a column is called in the images, where that is not its name (:class:`AdjustsNames`).
     """
 
     names: tuple[str, ...]
     key: tuple[str, ...] | None
     details: Mapping[str, Any] | None
     complete: bool = True
+    members: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
 
 class Format(Protocol):
@@ -246,6 +248,28 @@ class LosesTruncates(Protocol):
     """Extend a format whose tool may leave out each TRUNCATE: nothing but an INSERT of a key that is there shows it."""
 
     loses_truncates: bool
+
+
+@runtime_checkable
+class AdjustsNames(Protocol):
+    """Extend a format whose encoding cannot spell each name of a column: its tool writes another one.
+
+    :ivar adjusted_names_hint: what to do where it is not certain which column a name stands for.
+    """
+
+    adjusted_names_hint: str
+
+    def can_spell(self, column: str) -> bool:
+        """Return whether a column is called by its own name in all records."""
+        ...
+
+    def columns_of(self, names: Sequence[str], columns: Collection[str], others: Collection[str]) -> Mapping[str, str]:
+        """Return which column each name of a row stands for, where it is not the name itself; empty if not certain.
+
+        :param columns: of the table.
+        :param others: columns that the row may have, too.
+        """
+        ...
 
 
 @runtime_checkable

@@ -25,8 +25,9 @@ _REGISTRY = (
     "JSON (value.converter=org.apache.kafka.connect.json.JsonConverter)"
 )
 _REGISTERED_JSON = (
-    "JSON behind the number of a registered schema (JSON Schema), which no format reads: set "
-    "value.converter=org.apache.kafka.connect.json.JsonConverter, or an Avro converter and format: debezium-avro"
+    "JSON behind the number of a registered schema (JSON Schema). If it is Debezium's, state format: debezium-avro and "
+    "name the registry's connection in source.schema_registry; else let the tool write JSON "
+    "(value.converter=org.apache.kafka.connect.json.JsonConverter)"
 )
 _GLUE_FRAME = (
     "a frame of the AWS Glue schema registry, which no format reads: let the tool write JSON "

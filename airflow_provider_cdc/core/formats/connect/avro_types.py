@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from airflow_provider_cdc.core.formats.connect.adjusted_names import is_adjusted
+
 _PRIMITIVES = {
     "null": "null",
     "boolean": "boolean",
@@ -28,6 +30,7 @@ _PRIMITIVES = {
     "array": "array",
     "map": "map",
 }
+_SOURCE_NAME = "__debezium.source.column.name"  # parameter of a column, with column.propagate.source.type
 _NAMED = frozenset({"record", "enum", "fixed"})
 _encode = msgspec.json.Encoder().encode
 
@@ -142,11 +145,24 @@ class _Resolver:
                 if "default" in item and "default" not in part.attributes:
                     part = _with_default(part, item["default"])
                 fields.append((str(item["name"]), part))
+            fields = _by_source_names(fields)
         symbols, size = tuple(map(str, tree.get("symbols") or ())), int(tree.get("size") or 0)
         if kind == "fixed" and size <= 0:
             raise ValueError(f"the fixed type {full} has no bytes")
         known = self._named[full] = AvroType(kind, None, attributes, tuple(fields), None, symbols, size)
         return known
+
+
+def _by_source_names(fields: list[tuple[str, AvroType]]) -> list[tuple[str, AvroType]]:
+    """Return a record's members by the names that their columns have at the source, as far as the types state them."""
+    named = [(_source_name(part, name), part) for name, part in fields]
+    return named if len({name for name, _ in named}) == len(fields) else fields
+
+
+def _source_name(kind: AvroType, written: str) -> str:
+    parameters = kind.attributes.get("parameters")
+    name = parameters.get(_SOURCE_NAME) if isinstance(parameters, dict) else None
+    return name if isinstance(name, str) and is_adjusted(name, written) else written
 
 
 def _with_default(kind: AvroType, default: Any) -> AvroType:
@@ -168,6 +184,11 @@ def row_columns(envelope: AvroType) -> tuple[str, ...] | None:
     if row is None or row.kind != "record":
         return None
     return tuple(_encode({**_json_schema(part), "field": name}).decode() for name, part in row.fields)
+
+
+def connect_schema(kind: AvroType) -> bytes:
+    """Return a type as Connect's JSON converter writes it next to values."""
+    return _encode(_json_schema(kind))
 
 
 def _json_schema(kind: AvroType) -> dict[str, Any]:

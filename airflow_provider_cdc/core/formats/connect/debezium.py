@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -283,7 +284,9 @@ class DebeziumFormat:
 
     def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
         """Return how a column stands in the images."""
-        return self._connector.encoding(name, column, description)
+        encoded = self._connector.encoding(name, column, description)
+        member = None if description is None else description.members.get(name)
+        return encoded if member is None else replace(encoded, name=member)
 
     def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
         """Read ``tableChanges``."""

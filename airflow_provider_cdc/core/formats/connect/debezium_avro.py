@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decode Debezium's messages in Avro with a schema registry (docs/wire/avro-registry.md)."""
+"""Decode Debezium's messages whose schemas a registry has, in Avro and in JSON (docs/wire/avro-registry.md)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from airflow_provider_cdc.core.formats.connect import evidence
-from airflow_provider_cdc.core.formats.connect.debezium import DebeziumFormat
+from airflow_provider_cdc.core.formats.connect.adjusted_names import can_spell, columns_of
 from airflow_provider_cdc.core.formats.connect.envelope import Origin
+from airflow_provider_cdc.core.formats.connect.flat_rows import FlatRows
+from airflow_provider_cdc.core.formats.connect.flattened_format import FlattenableFormat
+from airflow_provider_cdc.core.formats.connect.flattening import Flattening
+from airflow_provider_cdc.core.formats.connect.frames import HEAD, schema_id
+from airflow_provider_cdc.core.formats.connect.json_messages import demand_known
 from airflow_provider_cdc.core.formats.connect.messages import Payload
-from airflow_provider_cdc.core.formats.connect.registered_schemas import HEAD, RegisteredSchemas, schema_id
+from airflow_provider_cdc.core.formats.connect.registered_schemas import RegisteredSchemas
 from airflow_provider_cdc.core.formats.contract import Headers
 from airflow_provider_cdc.core.formats.evidence import Evidence
 from airflow_provider_cdc.core.formats.near_misses import near_miss
@@ -28,7 +33,10 @@ class FrameReader:
         :raises ValueError: it is not a message, or its schema is not known.
         """
         schema = self.schemas.of(value)
-        return schema.columns, schema.read(value)
+        message = schema.read(value)
+        if message.source is None:
+            demand_known(schema.json(value))
+        return schema.columns, message
 
     def key(self, key: bytes | None) -> bytes | None:
         """Return a key in JSON: of a frame its schema alone, for the values are those of the row.
@@ -38,8 +46,13 @@ class FrameReader:
         return key if not key or key[0] or len(key) < HEAD else self.schemas.of(key).key_text
 
     def near_miss(self, key: bytes | None, value: bytes) -> str | None:
-        """Return what a record is that is not a message; a frame is nothing else."""
-        return None if schema_id(value) is not None else near_miss(key, value)
+        """Return what a record is that is not a message, in words for people; None where it is nothing known."""
+        if schema_id(value) is None:
+            return near_miss(key, value)
+        try:
+            return near_miss(None, self.schemas.of(value).json(value))
+        except ValueError:
+            return None
 
     def origin(self, value: bytes) -> Origin:
         """Return the members that name a message's table.
@@ -48,16 +61,61 @@ class FrameReader:
         """
         return self.schemas.of(value).origin(value)
 
+    def is_delete(self, value: bytes) -> bool:
+        """Return whether a record is a row's delete."""
+        try:
+            return self.origin(value).op == "d"
+        except (ValueError, RecursionError):
+            return False
 
-class WireFormat(DebeziumFormat):
-    """``debezium-avro``: what Debezium writes with an Avro converter of Confluent or Apicurio."""
+
+class FlatFrameReader(FrameReader):
+    """Read flattened rows from frames, as what the JSON converter writes with embedded schemas."""
+
+    def __init__(self, flat: Flattening) -> None:
+        super().__init__()
+        self._rows = FlatRows(flat)
+
+    def read(self, value: bytes, headers: Headers = None) -> tuple[tuple[str, ...] | None, Payload]:
+        """Return a message behind the columns that its schema gives a row; as :meth:`FlatRows.read`.
+
+        :raises ValueError: it is not a message, not flattened as the settings say, or its schema is not known.
+        """
+        return self._rows.read(self.schemas.of(value).enveloped(value), headers)
+
+    def origin(self, value: bytes) -> Origin:
+        """Return the members that name a row's table, as far as the row has them.
+
+        :raises ValueError: it is not a message, or its schema is not known.
+        """
+        return self._rows.origin(self.schemas.of(value).enveloped(value))
+
+    def is_delete(self, value: bytes) -> bool:
+        """Return whether a record is a row's delete."""
+        try:
+            return self._rows.is_delete(self.schemas.of(value).json(value))
+        except ValueError:
+            return False
+
+
+class WireFormat(FlattenableFormat):
+    """``debezium-avro``: what Debezium writes with a converter of Confluent or Apicurio and a schema registry."""
 
     name = "debezium-avro"
-    summary = "Debezium Avro (MySQL, MariaDB) with a schema registry"
+    summary = "Debezium Avro (MySQL, MariaDB, PostgreSQL) with a schema registry"
+    columns_of = staticmethod(columns_of)
+    can_spell = staticmethod(can_spell)
+    adjusted_names_hint = (
+        "a column whose name Avro cannot spell is known by its own name where the connector has "
+        "column.propagate.source.type=.*"
+    )
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
-        self._frames = FrameReader()
-        super().__init__(options, self._frames)
+        super().__init__(options, self._opened)
+
+    def _opened(self, flat: Flattening | None) -> FrameReader:
+        self._frames = FrameReader() if flat is None else FlatFrameReader(flat)
+        return self._frames
 
     def missing(self, frames: Iterable[bytes | None]) -> set[int]:
         """Return the ids that keys and values name and that nothing was learned of."""
@@ -66,13 +124,6 @@ class WireFormat(DebeziumFormat):
     def learn(self, schemas: Mapping[int, Mapping[str, Any] | None]) -> None:
         """Take schemas by their ids, as the registry answers."""
         self._frames.schemas.learn(schemas)
-
-    def is_delete(self, value: bytes) -> bool:
-        """Return whether a record is a row's delete."""
-        try:
-            return self._frames.origin(value).op == "d"
-        except (ValueError, RecursionError):
-            return False
 
     def evidence(self, key: bytes | None, value: bytes, headers: Headers) -> Evidence | None:
         """Return what speaks for or against Debezium."""

@@ -6,6 +6,7 @@ A row has its columns first, then ``__deleted``, then what the settings add. The
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal, get_type_hints
 
@@ -21,6 +22,7 @@ from airflow_provider_cdc.core.formats.connect.messages import Payload, Source, 
 from airflow_provider_cdc.core.formats.contract import Headers
 
 _MARK = f',"{DELETED}":'.encode()  # what stands behind the columns
+_DELETE = re.compile(rf'"{DELETED}"\s*:\s*"true"'.encode())
 _TYPES: Mapping[str, Any] = {
     **{f"source.{name}": kind for name, kind in get_type_hints(Source, include_extras=True).items()},
     **{f"transaction.{name}": kind for name, kind in get_type_hints(Transaction, include_extras=True).items()},
@@ -107,6 +109,10 @@ class FlatRows:
         source = {name: named[f"source.{name}"] for name in ("db", "table", "schema") if f"source.{name}" in named}
         # its op may be in a header: nothing but rows is flattened
         return msgspec.json.decode(_encode({"source": source, "op": named.get("op", "u")}), type=Origin)
+
+    def is_delete(self, value: bytes) -> bool:
+        """Return whether a record is the delete of a row; quotes inside of its texts are escaped."""
+        return _DELETE.search(value) is not None
 
     def _message(self, text: Any) -> Payload:
         """Read a row, or any other message.

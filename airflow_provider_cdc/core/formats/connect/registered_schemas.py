@@ -5,28 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, Generic, get_args
 
 import msgspec
 
 from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord
 from airflow_provider_cdc.core.formats.connect.avro_code import Needed, Read, compiled
-from airflow_provider_cdc.core.formats.connect.avro_types import AvroType, resolve, row_columns
+from airflow_provider_cdc.core.formats.connect.avro_types import connect_schema, resolve, row_columns
 from airflow_provider_cdc.core.formats.connect.envelope import Origin
+from airflow_provider_cdc.core.formats.connect.frames import HEAD, MOST_ID, M, RegisteredSchema, key_text, schema_id
+from airflow_provider_cdc.core.formats.connect.json_schemas import JsonSchema
 
-HEAD = 5  # bytes: a zero and the schema's id
-MOST_ID = 2**31 - 1  # an id is an int of Java, never negative
 _UNKNOWN = "record.schema_unknown"
 _encode: Any = msgspec.json.Encoder().encode
-
-M = TypeVar("M", bound=msgspec.Struct)
-
-
-def schema_id(frame: bytes | None) -> int | None:
-    """Return the id of the schema that a frame begins with, None where it is not a frame."""
-    if frame is None or len(frame) < HEAD or frame[0]:
-        return None
-    return int.from_bytes(frame[1:HEAD], "big")
 
 
 class AvroSchema(Generic[M]):
@@ -40,23 +31,22 @@ class AvroSchema(Generic[M]):
     def __init__(self, tree: Any, message: type[M]) -> None:
         self.type = resolve(tree)
         self.columns = row_columns(self.type)
-        self.key_text = _key_text(self.type)
+        self.key_text = key_text([name for name, _ in self.type.fields])
         self._message = message
-        self._read = compiled(self.type, *_members(message))
 
     def read(self, frame: bytes) -> M:
         """Return the message that a frame holds.
 
         :raises ValueError: it is none of this schema, or bytes are left over.
         """
-        return msgspec.convert(self._datum(frame, self._read), self._message)
+        return msgspec.convert(self._datum(frame), self._message)
 
     def origin(self, frame: bytes) -> Origin:
         """Return the members that name a message's table.
 
         :raises ValueError: as :meth:`read`, or they have other types.
         """
-        return msgspec.convert(self._datum(frame, self._read), Origin)
+        return msgspec.convert(self._datum(frame), Origin)
 
     def json(self, frame: bytes) -> bytes:
         """Return all that a frame holds as Connect's JSON converter writes it.
@@ -64,16 +54,35 @@ class AvroSchema(Generic[M]):
         :raises ValueError: as :meth:`read`.
         """
         try:
-            text: bytes = _encode(self._datum(frame, self._read_all))
+            text: bytes = _encode(self._datum(frame, whole=True))
         except OverflowError:
             raise ValueError(f"a number of more than 64 bits in a record of the schema {schema_id(frame)}") from None
         return text
+
+    def enveloped(self, frame: bytes) -> bytes:
+        """Return all that a frame holds as Connect's JSON converter writes it with embedded schemas.
+
+        :raises ValueError: as :meth:`read`.
+        """
+        return self._envelope + self.json(frame) + b"}"
+
+    @cached_property
+    def _envelope(self) -> bytes:
+        return b'{"schema":' + connect_schema(self.type) + b',"payload":'
+
+    @cached_property
+    def _read(self) -> Read:  # of a key's schema none is needed
+        return compiled(self.type, *_members(self._message))
 
     @cached_property
     def _read_all(self) -> Read:
         return compiled(self.type)
 
-    def _datum(self, frame: bytes, read: Read) -> Any:
+    def _datum(self, frame: bytes, *, whole: bool = False) -> Any:
+        try:
+            read = self._read_all if whole else self._read
+        except Exception as error:  # a text of anybody's, such as one of a hundred records in each other
+            raise _unreadable(schema_id(frame), f"cannot be read: {str(error)[:200] or type(error).__name__}") from None
         try:
             datum, end = read(frame, HEAD)
         except Exception:  # what reading bytes that do not fit stumbles on
@@ -111,8 +120,8 @@ class RegisteredSchemas(Generic[M]):
 
     def __init__(self, message: type[M]) -> None:
         self._message = message
-        self._schemas: dict[int, AvroSchema[M] | UnsupportedRecord] = {}
-        self._by_head: dict[bytes, AvroSchema[M]] = {}  # by the first bytes of their frames
+        self._schemas: dict[int, RegisteredSchema[M] | UnsupportedRecord] = {}
+        self._by_head: dict[bytes, RegisteredSchema[M]] = {}  # by the first bytes of their frames
         self._layouts: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def missing(self, frames: Iterable[bytes | None]) -> set[int]:
@@ -129,7 +138,7 @@ class RegisteredSchemas(Generic[M]):
             except UnsupportedRecord as refusal:
                 self._schemas[identity] = refusal
 
-    def of(self, frame: bytes) -> AvroSchema[M]:
+    def of(self, frame: bytes) -> RegisteredSchema[M]:
         """Return the schema of a frame.
 
         :raises UnsupportedRecord: the schema is not known, or cannot be read.
@@ -148,21 +157,24 @@ class RegisteredSchemas(Generic[M]):
             raise UnsupportedRecord(schema.code, str(schema) + _eight_bytes(frame))
         return schema
 
-    def _opened(self, identity: int, answer: Mapping[str, Any] | None) -> AvroSchema[M]:
+    def _opened(self, identity: int, answer: Mapping[str, Any] | None) -> RegisteredSchema[M]:
         if answer is None:
             raise _unknown(identity)
         kind = answer.get("schemaType") or "AVRO"
-        if kind != "AVRO":
+        if kind not in _KINDS:
             raise _unreadable(identity, f"is of the type {kind}: set value.converter to an Avro converter, or to JSON")
         if answer.get("references"):
             raise _unreadable(identity, "refers to other schemas, which no converter of Kafka Connect writes")
         try:
-            schema = AvroSchema(msgspec.json.decode(answer["schema"]), self._message)
+            schema: RegisteredSchema[M] = _KINDS[kind](msgspec.json.decode(answer["schema"]), self._message)
         except Exception as error:  # a text of anybody's
             raise _unreadable(identity, f"cannot be read: {str(error)[:200] or type(error).__name__}") from None
         if schema.columns is not None:  # the same object for the same columns: a layout is known by it
             schema.columns = self._layouts.setdefault(schema.columns, schema.columns)
         return schema
+
+
+_KINDS: Mapping[str, Any] = {"AVRO": AvroSchema, "JSON": JsonSchema}
 
 
 def _unknown(identity: int) -> UnsupportedRecord:
@@ -173,7 +185,7 @@ def _unknown(identity: int) -> UnsupportedRecord:
     )
 
 
-def _unreadable(identity: int, why: str) -> UnsupportedRecord:
+def _unreadable(identity: int | None, why: str) -> UnsupportedRecord:
     return UnsupportedRecord("record.schema_unreadable", f"the registered schema {identity} {why}")
 
 
@@ -204,11 +216,3 @@ def _no_frame(value: bytes) -> str:
         "no frame of a schema registry (a zero and an id of 4 bytes): where ids are in the record's headers, set the "
         "converters' apicurio.registry.headers.enabled=false"
     )
-
-
-def _key_text(kind: AvroType) -> bytes:
-    """Return a key of a schema as Connect writes it in JSON, without its values; empty where it names no columns."""
-    if kind.kind != "record" or not kind.fields:
-        return b""
-    schema: bytes = _encode({"type": "struct", "fields": [{"field": name} for name, _ in kind.fields]})
-    return b'{"schema":' + schema + b',"payload":null}'

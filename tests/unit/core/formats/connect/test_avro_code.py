@@ -16,8 +16,9 @@ import pytest
 
 from airflow_provider_cdc.core.formats.connect.avro_code import compiled
 from airflow_provider_cdc.core.formats.connect.avro_types import resolve, row_columns
+from airflow_provider_cdc.core.formats.connect.frames import HEAD, schema_id
 from airflow_provider_cdc.core.formats.connect.messages import Payload
-from airflow_provider_cdc.core.formats.connect.registered_schemas import HEAD, AvroSchema, schema_id
+from airflow_provider_cdc.core.formats.connect.registered_schemas import AvroSchema
 from tests.sample import TIMES
 from tests.services.capture import read
 from tests.services.registered_schemas import schemas_of

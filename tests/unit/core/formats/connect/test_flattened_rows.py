@@ -11,14 +11,8 @@ import pytest
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.contract import Format, Headers, Records, needs_headers
 from airflow_provider_cdc.core.formats.registry import open_format
+from tests.unit.core.formats.connect.flattened_rows import ADDED, FIELDS, OPTIONS, POSITION, compact, flat
 
-FIELDS = "op,db,table,source.file,source.pos,source.row,source.snapshot,source.ts_ms"
-OPTIONS = {"delete.tombstone.handling.mode": "rewrite", "add.fields": FIELDS}
-ADDED = {
-    "__deleted": "false", "__op": "c", "__db": "shop", "__table": "t", "__source_file": "mysql-bin.000012",
-    "__source_pos": 4711, "__source_row": 2, "__source_snapshot": None, "__source_ts_ms": 1_700_000_000_123,
-}  # fmt: skip
-POSITION = "0000.0000000012.00000000000000004711.0000000002"
 OTHERS = [
     {"ts_ms": 1_700_000_000_000},
     {"status": "BEGIN", "id": "file=a.1,pos=4", "event_count": None, "data_collections": None, "ts_ms": 4},
@@ -28,14 +22,6 @@ OTHERS = [
         "ddl": "DROP TABLE t",
     },
 ]
-
-
-def compact(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
-
-
-def flat(columns: dict[str, Any], **added: Any) -> dict[str, Any]:
-    return {**columns, **ADDED, **{f"__{name}": value for name, value in added.items()}}
 
 
 def decoded(
