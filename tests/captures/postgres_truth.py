@@ -24,6 +24,7 @@ import pyarrow as pa
 # what a page of the format says of a table that is parked (docs/formats/debezium-postgres.md)
 REASONS = (
     "on_unseen_ddl is ask",
+    "on_failover is ask",
     "record.value_missing",
     "record.key_made_up",
     "format.interval_inexact",

@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilde
 from airflow_provider_cdc.core.formats.common.log_names import CONNECTORS, CONNECTORS_MEANING
 from airflow_provider_cdc.core.formats.common.record_decoder import decode_each
 from airflow_provider_cdc.core.formats.connect.columns import ColumnTexts, describe
-from airflow_provider_cdc.core.formats.connect.connectors.contract import SchemaLog
+from airflow_provider_cdc.core.formats.connect.connectors.contract import LoggedChange, SchemaLog
 from airflow_provider_cdc.core.formats.connect.connectors.registry import (
     CONNECTOR,
     CONNECTOR_MEANING,
@@ -22,7 +22,7 @@ from airflow_provider_cdc.core.formats.connect.connectors.registry import (
     open_connector,
 )
 from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE
-from airflow_provider_cdc.core.formats.connect.messages import MessageReader, Payload, Source, Transaction
+from airflow_provider_cdc.core.formats.connect.messages import MessageReader, Named, Payload, Source, Transaction
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.relation import RelationChange
@@ -73,9 +73,12 @@ class DebeziumFormat:
         self.snapshot_rows = connector.snapshot_rows
         self._reader = reader
         self._columns = ColumnTexts(connector.no_key)
+        self._logs: dict[tuple[str | None, str | None], SchemaLog] = {log.name: log for log in connector.schema_logs}
+        self._said: str | None = None  # by the newest row of a log, of the records that are read at once
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
+        self._said = None
         return decode_each(
             records,
             self._columns.texts,
@@ -98,10 +101,14 @@ class DebeziumFormat:
     def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
         """Return the table of a row change."""
         message = self._reader.origin(value)
-        log = self._connector.schema_log
-        if message.op not in _ROW_OPS or (log is not None and log.has(message.source)):
+        log = self._log_of(message.source)
+        if message.op not in _ROW_OPS or (log is not None and not log.has_rows):
             raise ValueError("no row change")
         return self._connector.table(message.source)
+
+    def _log_of(self, source: Named) -> SchemaLog | None:
+        """Return the log of the source's own that a row is of."""
+        return self._logs.get((source.schema, source.table)) if self._logs else None
 
     def _without_value(self, out: ChangeBuilder, index: int) -> None:
         """Add the change of a record without a value, which stands behind a delete: it needs nothing to be done."""
@@ -117,16 +124,26 @@ class DebeziumFormat:
         op, source = _ROW_OPS.get(message.op), message.source
         if source is not None and source.name != out.log_name:
             out.note_log(index, source.name)
-        log = self._connector.schema_log
-        if op is not None and source is not None and log is not None and log.has(source):
-            self._logged(out, index, message, op, source, log)
-        elif op is not None and source is not None:
+        log = None if op is None or source is None else self._log_of(source)
+        if op is None or source is None:
+            self._without_row(out, index, message)
+            return
+        logged = None if log is None else self._logged(message, op, source, log)
+        if log is None or log.has_rows:
             key = self._reader.key(out.records.keys[index])
             out.changes.append(self._row(index, message, op, source, key, columns))
             order = None if message.transaction is None else message.transaction.data_collection_order
             if order is not None:
                 out.note(len(out.changes) - 1, "transaction_order", int(order))
-        elif message.op is None or source is None:
+        elif logged is None:
+            out.ignore(index)
+        if log is not None and logged is not None and not (log.has_rows and logged.text == self._said):
+            self._log(out, index, source, log, logged)
+            self._said = logged.text
+
+    def _without_row(self, out: ChangeBuilder, index: int, message: Payload) -> None:
+        """Add the change of a record that is no row."""
+        if message.op is None or message.source is None:
             self._other(out, index, message)
         elif message.op == "m":
             out.ignore(index)  # logical decoding message: no row
@@ -158,20 +175,19 @@ class DebeziumFormat:
         before, after = self._connector.images(op, before, after, None if key is None else self._columns.key_names)
         return (index, 0, "row", op, database, table, file, pos, row, time, None, transaction, before, after, number)
 
-    def _logged(
-        self, out: ChangeBuilder, index: int, message: Payload, op: str, source: Source, log: SchemaLog
-    ) -> None:
-        """Add the schema change that a row stands for."""
+    def _logged(self, message: Payload, op: str, source: Source, log: SchemaLog) -> LoggedChange | None:
+        """Return the schema change that a row stands for, None where it stands for none."""
         position = self._position(source, message.transaction)
         after = None if message.after in _ABSENT else bytes(message.after)
-        change = log.change(self._connector.row_op(op, source), position, after)
-        if change is None:
-            out.ignore(index)
-            return
+        return log.change(self._connector.row_op(op, source), position, after)
+
+    def _log(self, out: ChangeBuilder, index: int, source: Source, log: SchemaLog, change: LoggedChange) -> None:
+        """Add the schema change that a row stands for."""
         file, pos, row = change.position
         out.add(
             index,
             "schema",
+            number=int(log.has_rows),
             database=change.database,
             table=change.table,
             file=file,
@@ -270,8 +286,8 @@ class DebeziumFormat:
 
     def relation(self, table_changes: str) -> RelationChange | None:
         """Read what a row of the source's own log of schema changes says; None where the connector sends them."""
-        log = self._connector.schema_log
-        return None if log is None else log.relation(table_changes)
+        relations = (log.relation(table_changes) for log in self._logs.values())
+        return next((relation for relation in relations if relation is not None), None)
 
     def infer(self, description: Description) -> TableSchema | None:
         """Return a schema made from the record's own types."""

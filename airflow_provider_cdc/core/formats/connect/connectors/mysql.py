@@ -39,7 +39,7 @@ class MySqlConnector:
     partial_images = False
     inserts_lack_defaults: bool | None = False
     snapshot_rows = "shared"
-    schema_log: SchemaLog | None = None
+    schema_logs: tuple[SchemaLog, ...] = ()
     options: ClassVar[Mapping[str, str]] = {
         **debezium_columns.OPTIONS,
         debezium_columns.TIMEZONE: debezium_columns.TIMEZONE_MEANING,

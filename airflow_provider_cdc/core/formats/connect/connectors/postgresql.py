@@ -13,6 +13,11 @@ from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedR
 from airflow_provider_cdc.core.formats.common.row_images import Images, members_of
 from airflow_provider_cdc.core.formats.connect.connectors import postgresql_columns
 from airflow_provider_cdc.core.formats.connect.connectors.contract import SchemaLog
+from airflow_provider_cdc.core.formats.connect.connectors.postgresql_beat import (
+    HEARTBEAT_TABLE,
+    HEARTBEAT_TABLE_MEANING,
+    BeatTable,
+)
 from airflow_provider_cdc.core.formats.connect.connectors.postgresql_ddl import DDL_TABLE, DDL_TABLE_MEANING, DdlLog
 from airflow_provider_cdc.core.formats.connect.connectors.unchanged_values import (
     PLACEHOLDER,
@@ -52,6 +57,7 @@ class PostgreSqlConnector:
         **postgresql_columns.OPTIONS,
         PLACEHOLDER: PLACEHOLDER_MEANING,
         DDL_TABLE: DDL_TABLE_MEANING,
+        HEARTBEAT_TABLE: HEARTBEAT_TABLE_MEANING,
     }
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -59,7 +65,10 @@ class PostgreSqlConnector:
         if problems:
             raise ConfigurationError(problems)
         self._modes = postgresql_columns.modes_of(options)
-        self.schema_log: SchemaLog | None = DdlLog(options.get(DDL_TABLE))
+        self.schema_logs: tuple[SchemaLog, ...] = (
+            BeatTable(options.get(HEARTBEAT_TABLE)),
+            DdlLog(options.get(DDL_TABLE)),
+        )
         self._unchanged = UnchangedValues(options.get(PLACEHOLDER))
 
     def position(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:

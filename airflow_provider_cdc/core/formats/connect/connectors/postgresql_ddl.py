@@ -18,7 +18,6 @@ from airflow_provider_cdc.core.formats.connect.connectors.postgresql_types impor
     is_unread,
     prints_numbers,
 )
-from airflow_provider_cdc.core.formats.connect.messages import Named
 from airflow_provider_cdc.core.model.relation import RelationChange, RelationEvent, RelationKind
 from airflow_provider_cdc.core.model.schema import Column, Default, TableSchema
 
@@ -93,16 +92,13 @@ class DdlLog:
     """
 
     dialect = "postgresql"
+    has_rows = False
 
     def __init__(self, table: str | None = None) -> None:
         schema, dot, name = (table or _DEFAULT).partition(".")
         if not dot or not schema or not name:
             raise ConfigurationError([f"source.options.{DDL_TABLE}: {table!r} is not SCHEMA.NAME"])
-        self._schema, self._name = schema, name
-
-    def has(self, source: Named) -> bool:
-        """Return whether a row is one of the log."""
-        return source.table == self._name and source.schema == self._schema
+        self.name = schema, name
 
     def change(self, op: str, position: tuple[int, int, int], after: bytes | None) -> LoggedChange | None:
         """Return the schema change that a row stands for, None where no table is another one by it.
