@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `approve` shows: not what a snapshot has settled."""
+"""List what waits for `approve`: not what a snapshot has settled."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class DebeziumFormat:
             self._said = logged.text
 
     def _without_row(self, out: ChangeBuilder, index: int, message: Payload) -> None:
-        """Add the change of a record that is no row."""
+        """Add the change of a record that is not a row."""
         if message.op is None or message.source is None:
             self._other(out, index, message)
         elif message.op == "m":

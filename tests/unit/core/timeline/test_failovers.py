@@ -14,20 +14,20 @@ from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimel
 ONE, STANDBY, RESTORED = ("77", "00000001"), ("77", "00000002"), ("88", "00000001")
 
 
-def at(place: int) -> str:
-    return f"0000.{place:020d}.{place:020d}.0000000000"
+def at(lsn: int) -> str:
+    return f"0000.{lsn:020d}.{lsn:020d}.0000000000"
 
 
-def table(place: int, name: str = "t") -> SchemaChange:
+def table(lsn: int, name: str = "t") -> SchemaChange:
     """Return a table that a snapshot reads."""
     schema = TableSchema((Column(1, "id", ColumnType("int")),), (1,))
-    return SchemaChange(at(place), place, "app", "", (("app", name, schema),), rows="read")
+    return SchemaChange(at(lsn), lsn, "app", "", (("app", name, schema),), rows="read")
 
 
-def beat(place: int, server: tuple[str, str], *, read: bool = False) -> SchemaChange:
+def beat(lsn: int, server: tuple[str, str], *, read: bool = False) -> SchemaChange:
     system, timeline = server
     relation = RelationChange(RelationEvent.SERVER, 0, system, None, "ctl", "beat", text=timeline, read=read)
-    return SchemaChange(at(place), place, "ctl", f"-- {server}", relation=relation)
+    return SchemaChange(at(lsn), lsn, "ctl", f"-- {server}", relation=relation)
 
 
 def built(*changes: SchemaChange, policy: str = "ask") -> tuple[dict[str, TableTimeline], AskedChanges]:
@@ -95,8 +95,8 @@ def test_what_a_policy_took_is_not_asked_about_later() -> None:
 def test_beats_that_say_what_was_said_are_left_out() -> None:
     known = [beat(20, ONE), beat(40, STANDBY)]
     read = [beat(25, ONE), beat(30, ONE, read=True), beat(31, ONE, read=True), beat(32, ONE), beat(45, STANDBY)]
-    kept = without_same_servers(known, [*read, table(50)])
-    assert [change.order for change in kept] == [30, 31, 32, 50]
+    left = without_same_servers(known, [*read, table(50)])
+    assert [change.order for change in left] == [30, 31, 32, 50]
 
 
 def test_it_is_known_again_from_a_document() -> None:

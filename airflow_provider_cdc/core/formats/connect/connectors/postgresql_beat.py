@@ -76,5 +76,5 @@ class BeatTable:
         """Read what :meth:`change` gave; None where another table's row gave it."""
         if not text.startswith(_MARK):
             return None
-        system, timeline, place = _parse(text).beat
-        return RelationChange(RelationEvent.SERVER, 0, system, None, *self.name, text=timeline, read=place > 0)
+        system, timeline, lsn = _parse(text).beat
+        return RelationChange(RelationEvent.SERVER, 0, system, None, *self.name, text=timeline, read=lsn > 0)
