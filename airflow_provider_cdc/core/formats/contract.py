@@ -126,7 +126,8 @@ class Format(Protocol):
     ``ad_hoc_snapshots`` (of a table, on request, with positions among its changes), ``transaction_orders``,
     ``full_snapshots`` (rows of op ``snapshot`` are of snapshots of whole tables, each of which replaces a table's
     content; what else happened to a table only its rows show), ``deleted_keys`` (of a deleted row only the key is
-    certain), ``keyed_partitions`` (all changes of one record key come on one partition).
+    certain), ``keyed_partitions`` (all changes of one record key come on one partition), ``own_places`` (a streamed
+    change that is sent again may have another first number in its position; the others identify it).
     """
 
     name: str
