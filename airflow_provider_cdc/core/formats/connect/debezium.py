@@ -172,7 +172,8 @@ class DebeziumFormat:
         number = None if image is None else self._columns.number(columns, key, (database, table), image)
         transaction = self._connector.transaction_id(source)
         op = self._connector.row_op(op, source)
-        before, after = self._connector.images(op, before, after, None if key is None else self._columns.key_names)
+        names = None if key is None else self._columns.key_names
+        before, after = self._connector.images(op, before, after, names, columns)
         return (index, 0, "row", op, database, table, file, pos, row, time, None, transaction, before, after, number)
 
     def _logged(self, message: Payload, op: str, source: Source, log: SchemaLog) -> LoggedChange | None:

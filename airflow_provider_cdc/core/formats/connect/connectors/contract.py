@@ -104,11 +104,19 @@ class Connector(Protocol):
         """
         ...
 
-    def images(self, op: str, before: bytes | None, after: bytes | None, key: tuple[str, ...] | None) -> Images:
+    def images(
+        self,
+        op: str,
+        before: bytes | None,
+        after: bytes | None,
+        key: tuple[str, ...] | None,
+        columns: tuple[str, ...] | None = None,
+    ) -> Images:
         """Return the images before and after a change without what the connector made up.
 
         :param op: of :meth:`row_op`.
         :param key: columns of the record's key, None where it has none or they are not known.
+        :param columns: of the record's schema, as JSON texts, None without one.
         :raises UnsupportedRecord: a value of the row is not in the record.
         """
         ...

@@ -93,13 +93,20 @@ class PostgreSqlConnector:
             return op
         return op if _sequence(source.sequence)[0] is None else "incremental"
 
-    def images(self, op: str, before: bytes | None, after: bytes | None, key: tuple[str, ...] | None) -> Images:
+    def images(
+        self,
+        op: str,
+        before: bytes | None,
+        after: bytes | None,
+        key: tuple[str, ...] | None,
+        columns: tuple[str, ...] | None = None,
+    ) -> Images:
         """Return the images without values that did not come.
 
         :raises UnsupportedRecord: ``record.value_missing``, a value that did not change is in no stored row of the key;
             ``record.key_made_up``, a deleted row comes without its key.
         """
-        if op == "delete" and before is not None and key and is_key_made_up(members_of(before), key):
+        if op == "delete" and before is not None and key and is_key_made_up(members_of(before), key, columns):
             raise UnsupportedRecord(
                 "record.key_made_up",
                 "a deleted row comes with 0 or an empty value in all columns of its key, and with values in others, as "

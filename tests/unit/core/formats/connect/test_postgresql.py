@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_cdc.core.errors import ConfigurationError, DataError
+from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord
 from airflow_provider_cdc.core.formats.connect.connectors.postgresql import PostgreSqlConnector
 from airflow_provider_cdc.core.formats.connect.connectors.postgresql_beat import BeatTable
 from airflow_provider_cdc.core.formats.connect.connectors.registry import open_connector
@@ -256,3 +257,27 @@ def test_rows_of_heartbeats_stay_rows_and_a_server_is_said_once() -> None:
     assert isinstance(wire, IdentifiesTables)
     shown = [wire.relation(change["table_changes"]) for change in changes if change["kind"] == "schema"]
     assert [relation.text for relation in shown if relation is not None] == ["00000002", "00000003"]
+
+
+COLUMNS = ('{"type":"int32","optional":false,"field":"id"}', '{"type":"int32","optional":false,"field":"u"}')
+NULLABLE = '{"type":"string","optional":true,"field":"v"}'
+
+
+@pytest.mark.parametrize(
+    ("row", "columns", "made_up"),
+    [
+        (b'{"id":0,"u":99,"v":null}', (*COLUMNS, NULLABLE), True),  # USING INDEX over u
+        (b'{"id":0,"u":99,"v":null}', None, True),
+        (b'{"id":0,"u":99,"v":"x"}', (*COLUMNS, NULLABLE), False),  # FULL: no index of an identity is over v
+        (b'{"id":0,"u":99,"v":"x"}', None, True),  # nothing says that v may be NULL
+        (b'{"id":0,"u":99,"v":"x"}', (*COLUMNS, NULLABLE.replace("true", "false")), True),
+        (b'{"id":0,"u":0,"v":null}', (*COLUMNS, NULLABLE), False),  # DEFAULT
+        (b'{"id":7,"u":99,"v":null}', None, False),
+    ],
+)
+def test_a_deleted_row_whose_key_is_truly_0(row: bytes, columns: tuple[str, ...] | None, made_up: bool) -> None:
+    if made_up:
+        with pytest.raises(UnsupportedRecord, match="REPLICA IDENTITY"):
+            WIRE.images("delete", row, None, ("id",), columns)
+    else:
+        assert WIRE.images("delete", row, None, ("id",), columns) == (row, None)
