@@ -19,6 +19,7 @@ class RelationEvent(StrEnum):
     RELABELLED = "relabelled"  # a label of a type is another text now, in stored rows too
     FAILED = "failed"  # something that could not be described
     SERVER = "server"  # of no table: which server wrote a row
+    LACKING = "lacking"  # the log counts changes of the table that it does not have
 
 
 class RelationKind(StrEnum):

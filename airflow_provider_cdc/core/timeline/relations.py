@@ -77,6 +77,11 @@ class Relations(Failovers):
         if relation.event == RelationEvent.SERVER:
             self._take_server(change, relation)
             return
+        if relation.event == RelationEvent.LACKING:
+            name = TableName(relation.database, relation.table)
+            if name in self._open and self.timeline.tables[self._open[name]].versions[0].position < change.position:
+                self._block(change, name, relation.text)
+            return
         if relation in self._applied:
             return
         self._applied.add(relation)

@@ -244,7 +244,9 @@ class DebeziumFormat:
             if op is None:
                 raise ValueError("unknown transaction status")
             time = None if message.ts_ms is None else message.ts_ms * 1000
-            out.add(index, "transaction", op=op, transaction_id=message.id, source_time=time)
+            counts = None if op == "begin" or message.data_collections in _ABSENT else bytes(message.data_collections)
+            text = counts.decode() if counts and "transaction_counts" in self.carries else None
+            out.add(index, "transaction", op=op, transaction_id=message.id, source_time=time, statement=text)
         elif (
             message.ts_ms is not None
             and message.op is None

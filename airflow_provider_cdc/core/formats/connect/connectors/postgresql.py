@@ -47,7 +47,7 @@ class PostgreSqlConnector:
     no_key: tuple[str, ...] | None = None  # a table that was renamed or dropped meanwhile has none in its records
     carries = frozenset(
         {"rows", "progress", "transactions", "types", "ad_hoc_snapshots", "transaction_orders"}
-        | {"full_snapshots", "deleted_keys", "keyed_partitions", "own_places"}
+        | {"full_snapshots", "deleted_keys", "keyed_partitions", "own_places", "transaction_counts"}
     )
     updates_move_keys = False  # a moved key is a delete and an insert
     partial_images = True
