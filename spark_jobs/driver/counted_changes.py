@@ -17,6 +17,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.relation import RelationChange, RelationEvent
 from airflow_provider_cdc.core.model.schema import TableName
@@ -106,19 +107,19 @@ class _Comparison:
     topics: TopicTables
 
     def of_new_ones(self, newest: Sequence[int]) -> tuple[list[OpenCommit], list[int]]:
-        """Return what transactions lack whose ends the batch has, and the newest of their places.
+        """Return what transactions lack whose ends the batch has, and the newest of their lsns.
 
-        :param newest: places of the last transactions before. The rows of one stand behind the end of the one before
+        :param newest: lsns of the last transactions before. The rows of one stand behind the end of the one before
             it; those whose rows may stand anywhere are passed over.
         """
         commits = {(lsn, number): counts for number, lsn, counts in self.landed.commits or ()}
-        places = sorted({*newest, *(lsn for lsn, _ in commits)})
+        lsns = sorted({*newest, *(lsn for lsn, _ in commits)})
         known = {".".join(name): TableName(*name) for names in self.topics.names.values() for name in names}
         lacking: list[OpenCommit] = []
         since = ""
         for (lsn, number), counts in sorted(commits.items()):
-            index = bisect_left(places, lsn)
-            if index >= 2 and (floor := self._position(places[index - 2])):
+            index = bisect_left(lsns, lsn)
+            if index >= 2 and (floor := self._position(lsns[index - 2])):
                 since = min(since or floor, floor)
                 lacking += [
                     OpenCommit(number, lsn, *known[name], count) for name, count in counts.items() if name in known
@@ -126,7 +127,7 @@ class _Comparison:
         lacking = _without(lacking, _counts(self.history, self.landed.groups, lacking))
         if lacking:
             lacking = self._not_in_earlier_ones(lacking, since)
-        return self._unexplained(lacking, [self.landed]), places[-2:]
+        return self._unexplained(lacking, [self.landed]), lsns[-2:]
 
     def of_open_ones(self, open_ones: Sequence[OpenCommit]) -> list[OpenCommit]:
         """Return what transactions still lack whose ends earlier batches had."""
@@ -153,10 +154,15 @@ class _Comparison:
         if len(seqs) > _MOST_BATCHES:
             return []
         manifests = [self.history.manifest(seq) for seq in seqs]
-        if any(sum(group.rows for group in one.groups) < one.changes.get("row", 0) for one in manifests):
+        if any(one.groups and not one.changes for one in manifests):
+            return []  # maintenance has folded it: its rows cannot be read
+        try:
+            earlier = _counts(self.history, [group for one in manifests for group in one.groups], lacking)
+        except SinkError as error:
+            if error.code != "retention.log_expired":
+                raise
             return []
-        found = _counts(self.history, [group for one in manifests for group in one.groups], lacking)
-        return self._unexplained(_without(lacking, found), manifests)
+        return self._unexplained(_without(lacking, earlier), manifests)
 
     @staticmethod
     def _unexplained(lacking: list[OpenCommit], manifests: Iterable[Manifest]) -> list[OpenCommit]:
@@ -180,11 +186,11 @@ def _position(lsn: int, marks: Mapping[str, str]) -> str:
     return ".".join([generation, f"{lsn:0{len(first)}d}", *("0" * len(part) for part in rest)]) if rest else ""
 
 
-def _counts(history: History, groups: Sequence[RowGroup], wanted: Collection[OpenCommit]) -> Counter[tuple[str, ...]]:
+def _counts(history: History, groups: Sequence[RowGroup], commits: Collection[OpenCommit]) -> Counter[tuple[str, ...]]:
     """Return how many changes row groups have of each table in each of some transactions."""
-    numbers = pa.array(sorted({one.number for one in wanted}), pa.string())
-    found: Counter[tuple[str, ...]] = Counter()
-    for name in sorted({_name(one) for one in wanted}):
+    numbers = pa.array(sorted({one.number for one in commits}), pa.string())
+    counts: Counter[tuple[str, ...]] = Counter()
+    for name in sorted({_name(one) for one in commits}):
         mine = [group for group in groups if (group.database, group.table) == name]
         if not mine:
             continue
@@ -193,13 +199,13 @@ def _counts(history: History, groups: Sequence[RowGroup], wanted: Collection[Ope
         ids = rows.column("transaction_id").cast(pa.string())
         ids = ids.filter(pc.and_(streamed, pc.is_in(ids, numbers)))
         for item in pc.value_counts(ids).to_pylist():
-            found[item["values"], *name] += item["counts"]
-    return found
+            counts[item["values"], *name] += item["counts"]
+    return counts
 
 
-def _without(lacking: Sequence[OpenCommit], found: Counter[tuple[str, ...]]) -> list[OpenCommit]:
-    """Return what is lacking after some changes were found."""
-    left = ((one, one.lacks - found[one.number, one.database, one.table]) for one in lacking)
+def _without(lacking: Sequence[OpenCommit], counts: Counter[tuple[str, ...]]) -> list[OpenCommit]:
+    """Return what is lacking after some changes were read."""
+    left = ((one, one.lacks - counts[one.number, one.database, one.table]) for one in lacking)
     return [replace(one, lacks=lacks) for one, lacks in left if lacks > 0]
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 Commit = tuple[str, int, dict[str, int]]
 """Id of the transaction as its rows have it, first number of the positions behind it, changes by ``database.table``."""
 
-MOST = 50_000
+MOST = 20_000
 """Ends of transactions in a batch, above which none of them is looked at: they go into documents."""
 
 
