@@ -22,7 +22,7 @@ from airflow_provider_cdc.core.formats.connect.connectors.registry import (
     open_connector,
 )
 from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE
-from airflow_provider_cdc.core.formats.connect.messages import MessageReader, Named, Payload, Source, Transaction
+from airflow_provider_cdc.core.formats.connect.messages import MessageReader, Payload, Source, Transaction
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.relation import RelationChange
@@ -101,14 +101,10 @@ class DebeziumFormat:
     def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
         """Return the table of a row change."""
         message = self._reader.origin(value)
-        log = self._log_of(message.source)
+        log = self._logs.get((message.source.schema, message.source.table))
         if message.op not in _ROW_OPS or (log is not None and not log.has_rows):
             raise ValueError("no row change")
         return self._connector.table(message.source)
-
-    def _log_of(self, source: Named) -> SchemaLog | None:
-        """Return the log of the source's own that a row is of."""
-        return self._logs.get((source.schema, source.table)) if self._logs else None
 
     def _without_value(self, out: ChangeBuilder, index: int) -> None:
         """Add the change of a record without a value, which stands behind a delete: it needs nothing to be done."""
@@ -124,10 +120,10 @@ class DebeziumFormat:
         op, source = _ROW_OPS.get(message.op), message.source
         if source is not None and source.name != out.log_name:
             out.note_log(index, source.name)
-        log = None if op is None or source is None else self._log_of(source)
         if op is None or source is None:
             self._without_row(out, index, message)
             return
+        log = self._logs.get((source.schema, source.table)) if self._logs else None
         logged = None if log is None else self._logged(message, op, source, log)
         if log is None or log.has_rows:
             key = self._reader.key(out.records.keys[index])
