@@ -32,8 +32,9 @@ from spark_jobs.lake.manifest import Manifest, RowGroup
 _MOST_BATCHES = 8  # earlier ones that may hold rows of a transaction whose end comes now
 _MOST_OPEN = 1_000
 _READ = ("snapshot", "incremental")  # rows that are of no transaction of the log
+CHANGES_MISSING = "apply.changes_missing"
 _REASON = (
-    "apply.changes_missing: the log counts {} of this table in the transaction {} that it does not have: a TRUNCATE "
+    CHANGES_MISSING + ": the log counts {} of this table in the transaction {} that it does not have: a TRUNCATE "
     "that a transform swallows (ExtractNewRecordState), or lost records"
 )
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from tests.captures.in_memory import Ends, checkpoints, records
-from tests.captures.postgres_truth import load
-from tests.captures.test_postgres_captures import FAILOVER, verdict
+from tests.captures.postgres_truth import load, verdict
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 
+FAILOVER = "public-postgres-failover-18"
 TABLES = ("app.accounts", "app.orders", "app.visits")
 
 
