@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.errors import SinkError
+from airflow_provider_cdc.core.errors import CHANGES_MISSING, SinkError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.relation import RelationChange, RelationEvent
 from airflow_provider_cdc.core.model.schema import TableName
@@ -32,7 +32,6 @@ from spark_jobs.lake.manifest import Manifest, RowGroup
 _MOST_BATCHES = 8  # earlier ones that may hold rows of a transaction whose end comes now
 _MOST_OPEN = 1_000
 _READ = ("snapshot", "incremental")  # rows that are of no transaction of the log
-CHANGES_MISSING = "apply.changes_missing"
 _REASON = (
     CHANGES_MISSING + ": the log counts {} of this table in the transaction {} that it does not have: a TRUNCATE "
     "that a transform swallows (ExtractNewRecordState), or lost records"

@@ -19,7 +19,7 @@ from airflow_provider_cdc.core.apply.row_typing import ABSENT
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.ddl.parser import parse
 from airflow_provider_cdc.core.ddl.statement import CreateTable
-from airflow_provider_cdc.core.errors import CASCADED, CASCADED_ABOVE
+from airflow_provider_cdc.core.errors import CASCADED, CASCADED_ABOVE, CHANGES_MISSING
 from airflow_provider_cdc.core.formats.connect.connectors.registry import CONNECTORS
 from airflow_provider_cdc.core.formats.registry import FORMATS, format_names, open_format
 from airflow_provider_cdc.core.values.fields import (
