@@ -14,16 +14,22 @@ from airflow_provider_cdc.batch.result import BatchResult, from_ledger, stored_r
 from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.model.schema import TableName
+from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.timeline.asked_changes import (
     DENIABLE,
     ON_CREATE_TABLE,
+    ON_FAILOVER,
     ON_MISSING_CREATE,
+    ON_UNSEEN_DDL,
     Answer,
     AskedChange,
     newest_answers,
 )
 from airflow_provider_cdc.ledger import Batch, Ledger, TaskTry
+
+_SETTLED = (ON_FAILOVER, ON_UNSEEN_DDL)
 
 
 def asked_changes(batches: Sequence[Batch]) -> list[AskedChange]:
@@ -33,6 +39,20 @@ def asked_changes(batches: Sequence[Batch]) -> list[AskedChange]:
     """
     results = filter(None, map(stored_result, batches))
     return newest_answers(document for result in results for document in result.asked_changes or ())
+
+
+def waiting_changes(ledger: Ledger, pipeline: str) -> list[AskedChange]:
+    """Return the schema changes that wait for a decision, by position.
+
+    Of a table that is well a snapshot has settled what its rows, or a failover, left open.
+    """
+    states = table_states(ledger, pipeline).values()
+    well = {TableName(state.database, state.table) for state in states if state.state == TableStatus.OK}
+    return [
+        item
+        for item in asked_changes(ledger.batches(pipeline))
+        if item.answer == Answer.OPEN and not (item.policy in _SETTLED and item.name in well)
+    ]
 
 
 def decide(

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.batch.approvals import asked_changes, decide
+from airflow_provider_cdc.batch.approvals import decide, waiting_changes
 from airflow_provider_cdc.batch.result import refusal, stored_result
 from airflow_provider_cdc.commands.output import DONE, guarded, print_json, print_table
 from airflow_provider_cdc.commands.sync import run_and_print, run_batch_and_print
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import NEW_GENERATION, ConfigurationError, DataError
 from airflow_provider_cdc.core.printable import printable
-from airflow_provider_cdc.core.timeline.asked_changes import DENIABLE, Answer, AskedChange
+from airflow_provider_cdc.core.timeline.asked_changes import DENIABLE, AskedChange
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.ledger import Ledger
@@ -49,8 +49,7 @@ def approve(args: Namespace) -> int:
             return DONE
         question = _question(ledger, pipeline.name)
         if args.new_generation is None:
-            waiting = [item for item in asked_changes(ledger.batches(pipeline.name)) if item.answer == Answer.OPEN]
-            return _show(args, pipeline.name, question, waiting)
+            return _show(args, pipeline.name, question, waiting_changes(ledger, pipeline.name))
         _demand(args, pipeline.name, question)
         return run_and_print(args, pipeline, new_generation=question[0])
 

@@ -52,7 +52,8 @@ def _heartbeat(table: QualifiedName) -> list[str]:
     return [
         "-- once, at the source:",
         create.rstrip(),
-        "-- settings of the connector; the table must be captured, too:",
+        "-- settings of the connector; the table must be captured, and its topic be one of source.topics:",
+        f"-- state it, where it is another one than {DEFAULT_BEAT}: source.options.heartbeat_table",
         "-- heartbeat.interval.ms=10000",
         f"-- heartbeat.action.query={query}",
     ]

@@ -118,6 +118,9 @@ CASCADED = "apply.cascaded"
 CASCADED_ABOVE = "apply.cascaded_above"
 """Code of a parked table that refers to one with :data:`CASCADED`; which of its own rows changed is not known."""
 
+CHANGES_MISSING = "apply.changes_missing"
+"""Beginning of a parked table's reason: the log counts changes of the table that it does not have."""
+
 LOG_LOST = {"kafka.offsets_expired", "kafka.end_beyond_log", "kafka.topic_recreated", "kafka.topic_unknown"}
 """Codes of a :class:`SourceError` at landing: Kafka no longer has the records of the batch's range."""
 

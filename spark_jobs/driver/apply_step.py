@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_provider_cdc.core.documents import JobDocument, Result, TableLine, TableState
@@ -44,10 +44,14 @@ class Applied:
     planner: ApplyPlanner
 
 
-def apply_batch(batch: BatchContext, landed: Manifest) -> Applied:
-    """Apply what was landed."""
+def apply_batch(batch: BatchContext, landed: Manifest, lost: Sequence[SchemaChange] = ()) -> Applied:
+    """Apply what was landed.
+
+    :param lost: what tables lack, as the log's own counts show.
+    """
     job = batch.job
     fresh, later = due(job, [*batch.history.deferred(), *landed.schema_changes, *landed.restated])
+    fresh += lost
     seen, unclear = observed(job, landed)
     sink = open_sink(job, batch.secrets)
     planner = ApplyPlanner(Planning(job, landed, fresh, seen, batch.history, unclear, batch.storage, sink))

@@ -78,6 +78,10 @@ class History:
         """Return the formats that batches were read in (``StoredResult.formats``)."""
         return self.result(self.earlier[-1]).formats if self.earlier else []
 
+    def commits(self) -> dict[str, Any]:
+        """Return the transactions that lack changes so far (``StoredResult.commits``)."""
+        return self.result(self.earlier[-1]).commits if self.earlier else {}
+
     def asked(self) -> list[AskedChange]:
         """Return the schema changes that the policy of a table asked about, with what was decided."""
         return [AskedChange.from_document(one) for one in self.result(self.earlier[-1]).asked] if self.earlier else []

@@ -17,6 +17,7 @@ from spark_jobs.driver.refused_batches import decoding_of, is_outdated
 from spark_jobs.driver.task_runner import Secrets
 from spark_jobs.lake.manifest import LandReport, Manifest, merged
 from spark_jobs.lake.tables_of_topics import joined_topics
+from spark_jobs.lake.transaction_counts import joined_commits
 from spark_jobs.readers.spark_reader import read_with_spark
 from spark_jobs.tasks.land import chunks_of, demand_same_topics, land, land_chunks
 
@@ -75,6 +76,7 @@ def _manifest(job: JobDocument, reports: Sequence[LandReport]) -> Manifest:
             manifest.last_records[partition] = max(last, manifest.last_records.get(partition, last))
         manifest.unreadable = merged(manifest.unreadable, report.unreadable)
         manifest.topics = joined_topics(manifest.topics, report.topics)
+        manifest.commits = joined_commits(manifest.commits, report.commits)
         changes.update(report.changes)
         clocks |= {(topic, partition): clock for topic, partition, *clock in report.clocks}
     manifest.changes = dict(changes)

@@ -15,6 +15,7 @@ from airflow_provider_cdc.core.model.status import ResultStatus
 from spark_jobs.driver.apply_step import Applied, apply_batch
 from spark_jobs.driver.batch_context import BatchContext
 from spark_jobs.driver.batch_history import history_of
+from spark_jobs.driver.counted_changes import OpenCommits, compare_counts
 from spark_jobs.driver.generation_step import in_generations
 from spark_jobs.driver.generations import Generations
 from spark_jobs.driver.land_step import landed_batch
@@ -68,10 +69,11 @@ def _carry_out(batch: BatchContext) -> Result:
     landed = with_orders(batch, landed, generations)
     applying = time.monotonic()
     batch.job = replace(batch.job, marks=generations.after(landed).positions())
-    applied = apply_batch(batch, landed)
+    counted = compare_counts(batch, landed, generations)
+    applied = apply_batch(batch, landed, counted.lost)
     end = time.monotonic()
     applied.result.seconds = {"land": round(applying - begun, 3), "apply": round(end - applying, 3)}
-    return _settle(batch, landed, generations, applied)
+    return _settle(batch, landed, generations, applied, counted.open)
 
 
 def _begin(batch: BatchContext) -> None:
@@ -88,7 +90,9 @@ def _begin(batch: BatchContext) -> None:
     batch.job = replace(job, begins=begins, last_records=history.last_records())
 
 
-def _settle(batch: BatchContext, landed: Manifest, generations: Generations, applied: Applied) -> Result:
+def _settle(
+    batch: BatchContext, landed: Manifest, generations: Generations, applied: Applied, commits: OpenCommits
+) -> Result:
     """Write the result, with what only later batches need; return the one that counts."""
     job, history, result = batch.job, batch.history, applied.result
     if job.scratch:
@@ -114,6 +118,7 @@ def _settle(batch: BatchContext, landed: Manifest, generations: Generations, app
         topics=quarantine.topics.names,
         name_options=name_options(job),
         formats=formats_after(history.formats(), job),
+        commits=commits.document(),
     )
     return batch.log.write_result(job, stored).result
 

@@ -30,6 +30,10 @@ class TopicTables:
             names += [name for *name, _ in tables if name not in names]
             del names[_SEVERAL:]
 
+    def is_full(self, partition: str) -> bool:
+        """Return whether a partition may have had rows of tables that are not noted."""
+        return len(self.names.get(partition, ())) >= _SEVERAL
+
     def stands_behind_rows(self, item: Unreadable, landed: LandReport) -> bool:
         """Return whether a row stands before records in their partition.
 

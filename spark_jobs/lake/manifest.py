@@ -160,6 +160,8 @@ class LandReport(Document):
     :param stretches: facts about the source's log (documents of ``Stretch``); ``statements`` its DDL records.
     :param log_names: names of the logs that records are of -> first record (``topic/partition:offset``).
     :param last_records: ``topic/partition`` -> offset of the last record, and the marks of deletes among the last.
+    :param commits: of formats that count the changes of transactions: id, first number of the positions behind it, and
+        changes by table. None where a task has too many.
     :param topics: by ``topic/partition`` database and table of the first tables whose rows it had, and the offset of
         the first row of each.
     """
@@ -178,6 +180,7 @@ class LandReport(Document):
     log_names: dict[str, str] = field(default_factory=dict)
     last_records: dict[str, list[Any]] = field(default_factory=dict)
     topics: dict[str, list[tuple[str, str, int]]] = field(default_factory=dict)
+    commits: list[tuple[str, int, dict[str, int]]] | None = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -58,6 +58,7 @@ class StoredResult(Document):
         settled.
     :param topics: database and table of the tables whose rows this batch and all before had, by ``topic/partition``.
     :param name_options: options of the source that decided names of tables.
+    :param commits: document of ``OpenCommits``: transactions that lack changes so far.
     :param formats: number of each batch from which on ``source.format`` was another one, with it.
     """
 
@@ -76,6 +77,7 @@ class StoredResult(Document):
     topics: dict[str, list[list[str]]] = field(default_factory=dict)
     name_options: dict[str, str] = field(default_factory=dict)
     formats: list[list[Any]] = field(default_factory=list)
+    commits: dict[str, Any] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data: the members of the result, and next to them its own."""

@@ -45,6 +45,7 @@ from spark_jobs.lake.scratch import lake_of, storage_options
 from spark_jobs.lake.stretches import Stretches
 from spark_jobs.lake.tables_of_topics import joined_topics, tables_of
 from spark_jobs.lake.tombstones import Tombstones
+from spark_jobs.lake.transaction_counts import commits_of, joined_commits
 from spark_jobs.readers.segment_reader import read_segments
 from spark_jobs.readers.task_reader import read_chunks
 from spark_jobs.workers.malloc import keep_memory, release_memory
@@ -279,6 +280,9 @@ def _take(fmt: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandRep
         report.topics = joined_topics(report.topics, tables_of(rows))
     if "schema" in counts:
         report.schema_changes += schema_changes(fmt, batch.filter(pa.array(is_word(kinds, "schema"))), seq)
+    if "transaction" in counts and "transaction_counts" in fmt.carries:
+        read = commits_of(batch.filter(pa.array(is_word(kinds, "transaction"))))
+        report.commits = joined_commits(report.commits, read)
     if "progress" in counts:
         newest = pc.max(
             batch.column("source_time").filter(pa.array(is_word(kinds, "progress"))).cast(pa.int64())

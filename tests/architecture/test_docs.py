@@ -19,7 +19,7 @@ from airflow_provider_cdc.core.apply.row_typing import ABSENT
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.ddl.parser import parse
 from airflow_provider_cdc.core.ddl.statement import CreateTable
-from airflow_provider_cdc.core.errors import CASCADED, CASCADED_ABOVE
+from airflow_provider_cdc.core.errors import CASCADED, CASCADED_ABOVE, CHANGES_MISSING
 from airflow_provider_cdc.core.formats.connect.connectors.registry import CONNECTORS
 from airflow_provider_cdc.core.formats.registry import FORMATS, format_names, open_format
 from airflow_provider_cdc.core.values.fields import (
@@ -150,7 +150,7 @@ def test_the_reference_lists_the_codes_of_all_errors() -> None:
     codes = {code for code in codes_in_the_code() if not code.startswith(of_formats)}
     # built at run time, or passed on without an exception
     codes |= {"configuration", "source.new_generation", "format.unknown", "ledger_database.unknown", "table.unknown"}
-    codes |= {"schema.fault", "ddl.not_understood", CASCADED, CASCADED_ABOVE}
+    codes |= {"schema.fault", "ddl.not_understood", CASCADED, CASCADED_ABOVE, CHANGES_MISSING}
     assert listed == codes
 
 

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from spark_jobs.driver.approval import NewGenerationError
-from spark_jobs.lake.storage import table_location
-from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.captures.in_memory import DATA, records
-from tests.captures.postgres_truth import REASONS, SourceTable, create_table, differing, load
+from tests.captures.postgres_truth import create_table, load, verdict
 from tests.histories.log import Log
 from tests.histories.records import Record as LogRecord
 from tests.histories.scripted import Script
@@ -93,19 +91,6 @@ def sync(script: Script, ends: Mapping[tuple[str, int], int]) -> None:
     except NewGenerationError as error:
         first = error.where["first_records"].split()[0]
         script.sync(ends, new_generation=first)
-
-
-def verdict(script: Script, table: SourceTable) -> str:
-    """Return ``equal``, ``parked``, or what is wrong."""
-    states = [state for state in script.states.values() if (state.database, state.table) == (table.schema, table.table)]
-    if not states:
-        return "equal" if not table.rows else "absent"
-    if states[-1].state != "ok":
-        assert any(reason in str(states[-1].reason) for reason in REASONS), states[-1].reason
-        return "parked"
-    location = DeltaLocation(table_location(str(script.root), table.schema, table.table), {})
-    problems = differing(table, location.rows())
-    return "; ".join(problems[:5]) or "equal"
 
 
 def verdicts(name: str, script: Script, truth: Path) -> dict[str, str]:

@@ -21,9 +21,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from spark_jobs.lake.storage import table_location
+from spark_jobs.sinks.delta.table import DeltaLocation
+from tests.histories.scripted import Script
+
 # what a page of the format says of a table that is parked (docs/formats/debezium-postgres.md)
 REASONS = (
     "on_unseen_ddl is ask",
+    "on_failover is ask",
     "record.value_missing",
     "record.key_made_up",
     "format.interval_inexact",
@@ -313,3 +318,16 @@ def _type(column: dict[str, Any]) -> str:
     if kind in _UNKNOWN:
         return "LONGBLOB"
     return "JSON" if kind.startswith("_") else _PLAIN.get(kind, "LONGTEXT")
+
+
+def verdict(script: Script, table: SourceTable) -> str:
+    """Return ``equal``, ``parked``, or what is wrong."""
+    states = [state for state in script.states.values() if (state.database, state.table) == (table.schema, table.table)]
+    if not states:
+        return "equal" if not table.rows else "absent"
+    if states[-1].state != "ok":
+        assert any(reason in str(states[-1].reason) for reason in REASONS), states[-1].reason
+        return "parked"
+    location = DeltaLocation(table_location(str(script.root), table.schema, table.table), {})
+    problems = differing(table, location.rows())
+    return "; ".join(problems[:5]) or "equal"

@@ -24,15 +24,16 @@ from tests.captures.postgres_pipelines import (
     NEW_LOG,
     pipeline,
     sync,
-    verdict,
     verdicts,
 )
-from tests.captures.postgres_truth import load
+from tests.captures.postgres_truth import load, verdict
 from tests.histories.log import Log
 from tests.services.registered_schemas import SCHEMAS, ServedSchemas, schemas_of
 
-# the connector did not run; the failover lost transactions that had been read
-UNREAD = {NEW_LOG: {2}, FAILOVER: {6, 7, 8}}
+# the connector did not run; the failover lost transactions that had been read, and no heartbeat came since
+UNREAD = {NEW_LOG: {2}, FAILOVER: {6}}
+# the heartbeat shows that another server took over, which may lack what was read
+WAITING = {FAILOVER: {5, 7, 8}}
 
 
 @pytest.fixture
@@ -59,7 +60,40 @@ def test_tables_equal_the_source_at_recorded_points_or_say_why_not(
         sync(script, ends)
         if number not in UNREAD.get(name, ()):
             outcomes = verdicts(name, script, truth)
-            assert {table for table, outcome in outcomes.items() if outcome == "equal"} >= EQUAL[name] & outcomes.keys()
+            right = "parked" if number in WAITING.get(name, ()) else "equal"
+            assert {table for table, outcome in outcomes.items() if outcome == right} >= EQUAL[name] & outcomes.keys()
+
+
+def test_a_failover_that_lost_nothing_is_approved_and_one_that_did_waits_for_a_snapshot(
+    log: Log, tmp_path: Path
+) -> None:
+    script = pipeline(FAILOVER, log, tmp_path)
+    points = sorted(checkpoints(FAILOVER), key=lambda point: int(point[0].name.split(".")[0]))
+    tables = EQUAL[FAILOVER]
+    for number, (truth, ends) in enumerate(points):
+        sync(script, ends)
+        if number == 5:  # timeline 2: an orderly failover
+            for table in sorted(tables):
+                script.decide(table.partition(".")[2], Answer.APPLY)
+        if number != 6:  # no heartbeat of timeline 3 is read
+            outcomes = verdicts(FAILOVER, script, truth)
+            assert {outcomes[table] for table in tables} == {"parked" if number in (7, 8) else "equal"}
+    assert {item.policy for table in tables for item in script.waiting(table.partition(".")[2])} == {"on_failover"}
+
+
+@pytest.mark.parametrize("policy", ["apply", "fail"])
+def test_what_a_failover_does_is_the_policy_s(policy: str, log: Log, tmp_path: Path) -> None:
+    script = pipeline(FAILOVER, log, tmp_path, on_failover=policy)
+    points = sorted(checkpoints(FAILOVER), key=lambda point: int(point[0].name.split(".")[0]))
+    for _, ends in points[:5]:
+        sync(script, ends)
+    truth, ends = points[5]
+    if policy == "fail":
+        with pytest.raises(DataError, match="on_failover"):
+            sync(script, ends)
+    else:
+        sync(script, ends)
+        assert {verdicts(FAILOVER, script, truth)[table] for table in EQUAL[FAILOVER]} == {"equal"}
 
 
 @pytest.mark.parametrize("cuts", [1, 3, 12])

@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.apply.ordered_changes import Changes, ascending
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.formats.contract import Format
-from airflow_provider_cdc.core.model.position_columns import event_of
+from airflow_provider_cdc.core.model.position_columns import event_of, without_first_number
 
 
 class Distinct(NamedTuple):
@@ -33,6 +33,20 @@ def sources_of(rows: pa.Table, wire: Format) -> IntArray:
     return group_numbers([rows.column("topic").cast(pa.string()), *rows.select(numbers).columns])
 
 
+def _where_made(rows: pa.Table, wire: Format) -> pa.ChunkedArray:
+    """Return a text per row that changes share which were made at one place of the source's log.
+
+    A row that was read has no place of its own.
+
+    :param rows: with position and op.
+    """
+    positions = rows.column("position")
+    if "own_places" not in wire.carries:
+        return positions
+    read = pc.is_in(rows.column("op").cast(pa.string()), pa.array(["snapshot", "incremental"]))
+    return pc.if_else(read, positions, without_first_number(positions))
+
+
 def identities(rows: pa.Table, wire: Format) -> IntArray:
     """Return a number per row that only the same change sent again shares.
 
@@ -42,7 +56,7 @@ def identities(rows: pa.Table, wire: Format) -> IntArray:
     alike = [rows.column("op").cast(pa.string()), *rows.select(["before", "after"]).columns]
     positions = rows.column("position")
     if wire.row_numbers == "event":
-        return group_numbers([positions, *alike])
+        return group_numbers([_where_made(rows, wire), *alike])
     numbers, records = group_numbers([event_of(positions), *alike]), sources_of(rows, wire)
     index = rows.column("index").to_numpy()
     order = np.lexsort((index, records, numbers))
@@ -64,10 +78,11 @@ def without_copies(changes: Changes, row_indexes: IntArray, applied: BoolArray, 
     :param applied: of every change whether the stored rows went through it.
     """
     rows = changes.rows.select(["position", "op"]).take(pa.array(row_indexes))
-    if ascending(rows.column("position")):
+    made = _where_made(rows, wire)
+    if ascending(made):
         return Distinct(row_indexes, applied)
     ops = rows.column("op").cast(pa.string())
-    pairs = group_numbers([rows.column("position"), ops])
+    pairs = group_numbers([made, ops])
     shared = np.bincount(pairs)[pairs] > 1  # only these can be copies: images are large, and others' are not needed
     if wire.row_numbers == "record":
         events = group_numbers([event_of(rows.column("position"))])

@@ -25,6 +25,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "on_create_table": ("apply", "fail", "ask"),
     "on_drop_column": ("apply", "keep", "fail", "ask"),
     "on_drop_table": ("keep", "apply", "fail", "ask"),
+    "on_failover": ("ask", "apply", "fail"),
     "on_key_change": ("apply", "fail", "ask"),
     "on_missing_create": ("infer", "park", "fail"),
     "on_rename_column": ("apply", "keep", "fail", "ask"),
@@ -55,6 +56,8 @@ class RunPolicy:
     :param on_drop_column: ``apply``, ``keep`` the column and its values, ``fail`` the batch, or ``ask``.
     :param on_drop_table: ``keep`` the content and mark it dropped, ``apply`` (empty it), ``fail`` the batch, or
         ``ask``: park the table until somebody decides.
+    :param on_failover: ``ask`` whether a server that took over has all changes of the one before it, where the source
+        lets its log show that; take that for granted (``apply``), or ``fail`` the batch.
     :param on_missing_create: ``infer`` a table without CREATE TABLE from its rows where they state key and types,
         ``park`` it, or ``fail`` the batch.
     :param on_rename_column: ``apply``, ``keep`` the old column next to the new one, ``fail`` the batch, or ``ask``.
@@ -93,6 +96,7 @@ class RunPolicy:
     on_create_table: str = "apply"
     on_drop_column: str = "apply"
     on_drop_table: str = "keep"
+    on_failover: str = "ask"
     on_key_change: str = "apply"
     on_missing_create: str = "infer"
     on_rename_column: str = "apply"

@@ -47,6 +47,7 @@ class TableRule:
     on_create_table: str | None = None
     on_drop_column: str | None = None
     on_drop_table: str | None = None
+    on_failover: str | None = None
     on_key_change: str | None = None
     on_missing_create: str | None = None
     on_rename_column: str | None = None

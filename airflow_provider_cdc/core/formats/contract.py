@@ -128,7 +128,10 @@ class Format(Protocol):
     ``ad_hoc_snapshots`` (of a table, on request, with positions among its changes), ``transaction_orders``,
     ``full_snapshots`` (rows of op ``snapshot`` are of snapshots of whole tables, each of which replaces a table's
     content; what else happened to a table only its rows show), ``deleted_keys`` (of a deleted row only the key is
-    certain), ``keyed_partitions`` (all changes of one record key come on one partition).
+    certain), ``keyed_partitions`` (all changes of one record key come on one partition), ``own_places`` (a streamed
+    change that is sent again may have another first number in its position; the others identify it),
+    ``transaction_counts`` (the end of a transaction says how many changes of each table it has: its ``transaction_id``
+    is that of the rows, a colon and the first number of positions behind it, its ``statement`` a JSON list).
     """
 
     name: str

@@ -35,6 +35,11 @@ def without_generation(positions: Any) -> Any:
     return pc.utf8_slice_codeunits(positions, GENERATION_DIGITS)
 
 
+def without_first_number(positions: Any) -> Any:
+    """Return positions in the source's log without the number behind their generation."""
+    return pc.replace_substring_regex(positions, r"^([0-9]+)\.[0-9]+", r"\1")
+
+
 def moment_of(positions: Any) -> Any:
     """Return clock positions up to the tool's time: changes of one millisecond have equal texts."""
     return pc.utf8_slice_codeunits(positions, 0, clock_position.TOOL.stop)

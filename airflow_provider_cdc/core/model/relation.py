@@ -18,6 +18,8 @@ class RelationEvent(StrEnum):
     REWRITTEN = "rewritten"  # stored rows got other values; what it has become is described after that
     RELABELLED = "relabelled"  # a label of a type is another text now, in stored rows too
     FAILED = "failed"  # something that could not be described
+    SERVER = "server"  # of no table: which server wrote a row
+    LACKING = "lacking"  # the log counts changes of the table that it does not have
 
 
 class RelationKind(StrEnum):
@@ -49,7 +51,8 @@ class RelationChange(Document):
     :param children: oids of a root's partitions; None where the entry does not say.
     :param via_root: whether rows of partitions come under the root's name; None where the entry does not say.
     :param moves: whether a statement attached or detached a partition.
-    :param text: of a failure: what went wrong.
+    :param text: of a failure: what went wrong; of a server the timeline of its log.
+    :param read: whether a snapshot read the row: the server that wrote it need not be the one that it was read from.
     """
 
     event: RelationEvent
@@ -73,3 +76,4 @@ class RelationChange(Document):
     via_root: bool | None = None
     moves: bool = False
     text: str = ""
+    read: bool = False

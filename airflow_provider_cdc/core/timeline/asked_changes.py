@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.plain_data import Document
 
 ON_ADD_COLUMN, ON_CONVERT_COLUMN = "on_add_column", "on_convert_column"
 ON_CREATE_TABLE, ON_DROP_COLUMN = "on_create_table", "on_drop_column"
-ON_DROP_TABLE, ON_KEY_CHANGE = "on_drop_table", "on_key_change"
+ON_DROP_TABLE, ON_FAILOVER, ON_KEY_CHANGE = "on_drop_table", "on_failover", "on_key_change"
 ON_MISSING_CREATE, ON_RENAME_COLUMN = "on_missing_create", "on_rename_column"
 ON_RENAME_TABLE, ON_TRUNCATE = "on_rename_table", "on_truncate"
 ON_UNSEEN_DDL, ON_WIDEN_COLUMN = "on_unseen_ddl", "on_widen_column"

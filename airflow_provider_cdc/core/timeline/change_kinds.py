@@ -15,6 +15,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
     ON_CREATE_TABLE,
     ON_DROP_COLUMN,
     ON_DROP_TABLE,
+    ON_FAILOVER,
     ON_KEY_CHANGE,
     ON_MISSING_CREATE,
     ON_RENAME_COLUMN,
@@ -28,6 +29,7 @@ from airflow_provider_cdc.core.timeline.timeline import TableTimeline, Timeline
 
 ROWS_WITHOUT_CREATE = "rows without CREATE TABLE"
 UNSEEN_DDL = "DDL that only rows show"
+FAILOVER = "a failover of the source"
 
 
 class TableChange(NamedTuple):
@@ -60,6 +62,8 @@ def changes_of(table: TableTimeline) -> Iterator[TableChange]:
             yield TableChange(new.position, table.last_name, statement, policy)
     for position in table.unseen:
         yield TableChange(position, table.last_name, UNSEEN_DDL, ON_UNSEEN_DDL)
+    for position in table.failovers:
+        yield TableChange(position, table.last_name, FAILOVER, ON_FAILOVER)
     for position in table.clears:
         yield TableChange(position, table.last_name, "TRUNCATE TABLE", ON_TRUNCATE)
     for (_, old_name), (position, name) in pairwise(table.names):

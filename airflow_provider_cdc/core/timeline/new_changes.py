@@ -14,6 +14,7 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.clock_position import PARTITION
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.failovers import without_same_servers
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, Timeline, order_of_sending, sent_apart
 from airflow_provider_cdc.core.timeline.unordered import REASON, TWICE
 
@@ -33,7 +34,7 @@ def new_changes(
     :param server: settings of the source's server.
     :param exact: whether a change's position identifies it.
     """
-    ordered = sorted(read, key=lambda change: (change.position, change.order))
+    ordered = without_same_servers(known, sorted(read, key=lambda change: (change.position, change.order)))
     fresh = _by_position(known, ordered) if exact else _by_clock(known, ordered, server)
     return [*fresh, *_new_structures([*known, *fresh], observed, server)]
 

@@ -17,7 +17,8 @@ from airflow_provider_cdc.core.model.relation import RelationChange, RelationEve
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableName
 from airflow_provider_cdc.core.timeline.asked_changes import ON_DROP_COLUMN, ON_RENAME_COLUMN, Answer, AskedChanges
 from airflow_provider_cdc.core.timeline.barriers import keeps_values
-from airflow_provider_cdc.core.timeline.provenance import ANOTHER_TABLE, UnknownTables
+from airflow_provider_cdc.core.timeline.failovers import Failovers
+from airflow_provider_cdc.core.timeline.provenance import ANOTHER_TABLE
 from airflow_provider_cdc.core.timeline.timeline import Block, SchemaChange
 
 _PERSISTENCE, _ADDED, _TYPES = 1, 2, 4  # bits of a rewrite's reason
@@ -45,7 +46,7 @@ class _Relation:
     waits: bool = False
 
 
-class Relations(UnknownTables):
+class Relations(Failovers):
     """The part of the timeline's builder that applies changes with numbers.
 
     :ivar _relations: the tables, by who numbered them and their number.
@@ -73,6 +74,14 @@ class Relations(UnknownTables):
 
     def _apply_relation(self, change: SchemaChange, relation: RelationChange) -> None:
         """Apply one change; an entry that a snapshot reads again is the same one."""
+        if relation.event == RelationEvent.SERVER:
+            self._take_server(change, relation)
+            return
+        if relation.event == RelationEvent.LACKING:
+            name = TableName(relation.database, relation.table)
+            if name in self._open and self.timeline.tables[self._open[name]].versions[0].position < change.position:
+                self._block(change, name, relation.text)
+            return
         if relation in self._applied:
             return
         self._applied.add(relation)

@@ -217,6 +217,7 @@ class TableTimeline:
     :param left_out: patterns of columns that are in no row, as the pipeline states them, in lower case.
     :param unwritten: columns of the source that its rows lack in the stream, though a snapshot may have them.
     :param unseen: positions of changes that only rows show, in a log without DDL.
+    :param failovers: positions at which another server took over, which may lack rows of the table.
     :param described_at: Kafka's time, in milliseconds, of the snapshot's statement that made it known, None where no
         snapshot did.
     """
@@ -240,6 +241,7 @@ class TableTimeline:
     unwritten: list[str] = field(default_factory=list)
     described_at: int | None = None
     unseen: list[str] = field(default_factory=list)
+    failovers: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> TableName | None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilde
 from airflow_provider_cdc.core.formats.common.log_names import CONNECTORS, CONNECTORS_MEANING
 from airflow_provider_cdc.core.formats.common.record_decoder import decode_each
 from airflow_provider_cdc.core.formats.connect.columns import ColumnTexts, describe
-from airflow_provider_cdc.core.formats.connect.connectors.contract import SchemaLog
+from airflow_provider_cdc.core.formats.connect.connectors.contract import LoggedChange, SchemaLog
 from airflow_provider_cdc.core.formats.connect.connectors.registry import (
     CONNECTOR,
     CONNECTOR_MEANING,
@@ -31,6 +32,7 @@ from airflow_provider_cdc.core.model.relation import RelationChange
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 
 _ROW_OPS: Mapping[str | None, str] = {"r": "snapshot", "c": "insert", "u": "update", "d": "delete", "t": "truncate"}
+_NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")  # the connector writes an underscore for each
 _NULL = b"null"
 _ABSENT = (msgspec.Raw(_NULL), msgspec.Raw())
 _STREAMED = (*_ABSENT, msgspec.Raw(b'"false"'), msgspec.Raw(b"false"))
@@ -75,9 +77,14 @@ class DebeziumFormat:
         self.snapshot_rows = connector.snapshot_rows
         self._reader = reader
         self._columns = ColumnTexts(connector.no_key)
+        self._logs: dict[tuple[str | None, str | None], SchemaLog] = {log.name: log for log in connector.schema_logs}
+        written = (".".join(log.name) for log in connector.schema_logs if not log.has_rows)
+        self._log_topic = next((_NOT_IN_TOPICS.sub("_", name) for name in written), None)
+        self._said: str | None = None  # by the newest row of a log, of the records that are read at once
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
+        self._said = None
         return decode_each(
             records,
             self._columns.texts,
@@ -91,10 +98,9 @@ class DebeziumFormat:
 
     def topic_prefix(self, schema_topic: str | None) -> str | None:
         """Return the connector's ``topic.prefix``: the schema topic's name, or what stands before that of the table."""
-        log = self._connector.schema_log
-        if schema_topic is None or log is None:
+        if schema_topic is None or self._log_topic is None:
             return schema_topic
-        ending = f".{log.topic}"
+        ending = f".{self._log_topic}"
         return schema_topic.removesuffix(ending) or None if schema_topic.endswith(ending) else None
 
     def table_of_topic(self, topic: str, schema_topic: str | None) -> tuple[str, str] | None:
@@ -104,15 +110,15 @@ class DebeziumFormat:
         database, _, table = topic.removeprefix(prefix).partition(".")
         if known is None or not topic.startswith(prefix) or not database or not table or "." in table:
             return None
-        if self._connector.schema_log is not None and "_" in f"{database}{table}":
+        if self._log_topic is not None and "_" in f"{database}{table}":
             return None  # may stand for another character, and then it is another table's name
         return database, table
 
     def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
         """Return the table of a row change."""
         message = self._reader.origin(value)
-        log = self._connector.schema_log
-        if message.op not in _ROW_OPS or (log is not None and log.has(message.source)):
+        log = self._logs.get((message.source.schema, message.source.table))
+        if message.op not in _ROW_OPS or (log is not None and not log.has_rows):
             raise ValueError("no row change")
         return self._connector.table(message.source)
 
@@ -130,19 +136,29 @@ class DebeziumFormat:
         op, source = _ROW_OPS.get(message.op), message.source
         if source is not None and source.name != out.log_name:
             out.note_log(index, source.name)
-        log = self._connector.schema_log
-        if op is not None and source is not None and log is not None and log.has(source):
-            self._logged(out, index, message, op, source, log)
-        elif op is not None and source is not None:
+        if op is None or source is None:
+            self._without_row(out, index, message)
+            return
+        log = self._logs.get((source.schema, source.table)) if self._logs else None
+        logged = None if log is None else self._logged(message, op, source, log)
+        if log is None or log.has_rows:
             key = self._reader.key(out.records.keys[index])
             out.changes.append(self._row(index, message, op, source, key, columns))
             order = None if message.transaction is None else message.transaction.data_collection_order
             if order is not None:
                 out.note(len(out.changes) - 1, "transaction_order", int(order))
-        elif message.op is None or source is None:
+        elif logged is None:
+            out.ignore(index)
+        if log is not None and logged is not None and not (log.has_rows and logged.text == self._said):
+            self._log(out, index, source, log, logged)
+            self._said = logged.text
+
+    def _without_row(self, out: ChangeBuilder, index: int, message: Payload) -> None:
+        """Add the change of a record that is not a row."""
+        if message.op is None or message.source is None:
             self._other(out, index, message)
         elif message.op == "m":
-            self._demand_read(source)
+            self._demand_read(message.source)
             out.ignore(index)  # logical decoding message: no row
         else:
             raise ValueError("unknown op")
@@ -169,23 +185,23 @@ class DebeziumFormat:
         number = None if image is None else self._columns.number(columns, key, (database, table), image)
         transaction = self._connector.transaction_id(source)
         op = self._connector.row_op(op, source)
-        before, after = self._connector.images(op, before, after, None if key is None else self._columns.key_names)
+        names = None if key is None else self._columns.key_names
+        before, after = self._connector.images(op, before, after, names, columns)
         return (index, 0, "row", op, database, table, file, pos, row, time, None, transaction, before, after, number)
 
-    def _logged(
-        self, out: ChangeBuilder, index: int, message: Payload, op: str, source: Source, log: SchemaLog
-    ) -> None:
-        """Add the schema change that a row stands for."""
+    def _logged(self, message: Payload, op: str, source: Source, log: SchemaLog) -> LoggedChange | None:
+        """Return the schema change that a row stands for, None where it stands for none."""
         position = self._position(source, message.transaction)
         after = None if message.after in _ABSENT else bytes(message.after)
-        change = log.change(self._connector.row_op(op, source), position, after)
-        if change is None:
-            out.ignore(index)
-            return
+        return log.change(self._connector.row_op(op, source), position, after)
+
+    def _log(self, out: ChangeBuilder, index: int, source: Source, log: SchemaLog, change: LoggedChange) -> None:
+        """Add the schema change that a row stands for."""
         file, pos, row = change.position
         out.add(
             index,
             "schema",
+            number=int(log.has_rows),
             database=change.database,
             table=change.table,
             file=file,
@@ -249,7 +265,9 @@ class DebeziumFormat:
             if op is None:
                 raise ValueError("unknown transaction status")
             time = None if message.ts_ms is None else message.ts_ms * 1000
-            out.add(index, "transaction", op=op, transaction_id=message.id, source_time=time)
+            counts = None if op == "begin" or message.data_collections in _ABSENT else bytes(message.data_collections)
+            text = counts.decode() if counts and "transaction_counts" in self.carries else None
+            out.add(index, "transaction", op=op, transaction_id=message.id, source_time=time, statement=text)
         elif (
             message.ts_ms is not None
             and message.op is None
@@ -294,8 +312,8 @@ class DebeziumFormat:
 
     def relation(self, table_changes: str) -> RelationChange | None:
         """Read what a row of the source's own log of schema changes says; None where the connector sends them."""
-        log = self._connector.schema_log
-        return None if log is None else log.relation(table_changes)
+        relations = (log.relation(table_changes) for log in self._logs.values())
+        return next((relation for relation in relations if relation is not None), None)
 
     def infer(self, description: Description) -> TableSchema | None:
         """Return a schema made from the record's own types."""

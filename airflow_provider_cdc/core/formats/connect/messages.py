@@ -79,6 +79,7 @@ class Payload(Message, gc=False):
     status: str | None = None
     id: str | None = None
     aggregate_type: str | None = None
+    data_collections: msgspec.Raw = msgspec.Raw()
 
 
 class MessageReader(Protocol):

@@ -32,18 +32,16 @@ class LoggedChange(NamedTuple):
 
 
 class SchemaLog(Protocol):
-    """A table of the source into which the source itself writes its schema changes: its rows are no rows of a table.
+    """A table of the source into which the source itself writes its schema changes, or which server it is.
 
+    :ivar name: schema and table.
     :ivar dialect: of the statements (:func:`core.ddl.parser.is_mysql`).
-    :ivar topic: what stands in the name of its topic behind ``topic.prefix`` and a point.
+    :ivar has_rows: whether its rows are rows of a table all the same; most of them say what the one before them said.
     """
 
+    name: tuple[str, str]
     dialect: str
-    topic: str
-
-    def has(self, source: Named) -> bool:
-        """Return whether a row is one of this table."""
-        ...
+    has_rows: bool
 
     def change(self, op: str, position: tuple[int, int, int], after: bytes | None) -> LoggedChange | None:
         """Return the schema change that a row stands for, None where it changes no table.
@@ -54,8 +52,8 @@ class SchemaLog(Protocol):
         """
         ...
 
-    def relation(self, text: str) -> RelationChange:
-        """Read a text that :meth:`change` gave.
+    def relation(self, text: str) -> RelationChange | None:
+        """Read a text that :meth:`change` gave; None where it is another log's.
 
         :raises ValueError: it is none.
         """
@@ -69,7 +67,7 @@ class Connector(Protocol):
     :ivar options: of a pipeline, with their meanings: mostly the connector's own settings.
     :ivar place_members: members of a row's message that order it and name its table: what a flattened row has to keep.
     :ivar widths: digits of the numbers that :meth:`position` returns.
-    :ivar schema_log: the table with the source's schema changes, None where the connector itself sends them.
+    :ivar schema_logs: tables with the source's schema changes, none where the connector itself sends them.
     :ivar no_key: columns of the key where a record has no key: none, or None where that says nothing.
     """
 
@@ -83,7 +81,7 @@ class Connector(Protocol):
     partial_images: bool
     inserts_lack_defaults: bool | None
     snapshot_rows: str
-    schema_log: SchemaLog | None
+    schema_logs: tuple[SchemaLog, ...]
 
     def __init__(self, options: Mapping[str, str]) -> None:
         """Take the options of a pipeline that are this connector's.
@@ -106,11 +104,19 @@ class Connector(Protocol):
         """
         ...
 
-    def images(self, op: str, before: bytes | None, after: bytes | None, key: tuple[str, ...] | None) -> Images:
+    def images(
+        self,
+        op: str,
+        before: bytes | None,
+        after: bytes | None,
+        key: tuple[str, ...] | None,
+        columns: tuple[str, ...] | None = None,
+    ) -> Images:
         """Return the images before and after a change without what the connector made up.
 
         :param op: of :meth:`row_op`.
         :param key: columns of the record's key, None where it has none or they are not known.
+        :param columns: of the record's schema, as JSON texts, None without one.
         :raises UnsupportedRecord: a value of the row is not in the record.
         """
         ...

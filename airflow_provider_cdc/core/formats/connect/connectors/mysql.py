@@ -39,7 +39,7 @@ class MySqlConnector:
     partial_images = False
     inserts_lack_defaults: bool | None = False
     snapshot_rows = "shared"
-    schema_log: SchemaLog | None = None
+    schema_logs: tuple[SchemaLog, ...] = ()
     options: ClassVar[Mapping[str, str]] = {
         **debezium_columns.OPTIONS,
         debezium_columns.TIMEZONE: debezium_columns.TIMEZONE_MEANING,
@@ -65,7 +65,14 @@ class MySqlConnector:
         """Tell rows of incremental snapshots apart; those of a blocking one look like those of any other."""
         return "incremental" if op == "snapshot" and bytes(source.snapshot) == _INCREMENTAL else op
 
-    def images(self, op: str, before: bytes | None, after: bytes | None, key: tuple[str, ...] | None) -> Images:
+    def images(
+        self,
+        op: str,
+        before: bytes | None,
+        after: bytes | None,
+        key: tuple[str, ...] | None,
+        columns: tuple[str, ...] | None = None,
+    ) -> Images:
         """Return them as they are: the binlog has whole rows."""
         return before, after
 

@@ -13,6 +13,11 @@ from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedR
 from airflow_provider_cdc.core.formats.common.row_images import Images, members_of
 from airflow_provider_cdc.core.formats.connect.connectors import postgresql_columns
 from airflow_provider_cdc.core.formats.connect.connectors.contract import SchemaLog
+from airflow_provider_cdc.core.formats.connect.connectors.postgresql_beat import (
+    HEARTBEAT_TABLE,
+    HEARTBEAT_TABLE_MEANING,
+    BeatTable,
+)
 from airflow_provider_cdc.core.formats.connect.connectors.postgresql_ddl import DDL_TABLE, DDL_TABLE_MEANING, DdlLog
 from airflow_provider_cdc.core.formats.connect.connectors.unchanged_values import (
     PLACEHOLDER,
@@ -42,7 +47,7 @@ class PostgreSqlConnector:
     no_key: tuple[str, ...] | None = None  # a table that was renamed or dropped meanwhile has none in its records
     carries = frozenset(
         {"rows", "progress", "transactions", "types", "ad_hoc_snapshots", "transaction_orders"}
-        | {"full_snapshots", "deleted_keys", "keyed_partitions"}
+        | {"full_snapshots", "deleted_keys", "keyed_partitions", "own_places", "transaction_counts"}
     )
     updates_move_keys = False  # a moved key is a delete and an insert
     partial_images = True
@@ -52,6 +57,7 @@ class PostgreSqlConnector:
         **postgresql_columns.OPTIONS,
         PLACEHOLDER: PLACEHOLDER_MEANING,
         DDL_TABLE: DDL_TABLE_MEANING,
+        HEARTBEAT_TABLE: HEARTBEAT_TABLE_MEANING,
     }
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -59,7 +65,10 @@ class PostgreSqlConnector:
         if problems:
             raise ConfigurationError(problems)
         self._modes = postgresql_columns.modes_of(options)
-        self.schema_log: SchemaLog | None = DdlLog(options.get(DDL_TABLE))
+        self.schema_logs: tuple[SchemaLog, ...] = (
+            BeatTable(options.get(HEARTBEAT_TABLE)),
+            DdlLog(options.get(DDL_TABLE)),
+        )
         self._unchanged = UnchangedValues(options.get(PLACEHOLDER))
 
     def position(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:
@@ -84,13 +93,20 @@ class PostgreSqlConnector:
             return op
         return op if _sequence(source.sequence)[0] is None else "incremental"
 
-    def images(self, op: str, before: bytes | None, after: bytes | None, key: tuple[str, ...] | None) -> Images:
+    def images(
+        self,
+        op: str,
+        before: bytes | None,
+        after: bytes | None,
+        key: tuple[str, ...] | None,
+        columns: tuple[str, ...] | None = None,
+    ) -> Images:
         """Return the images without values that did not come.
 
         :raises UnsupportedRecord: ``record.value_missing``, a value that did not change is in no stored row of the key;
             ``record.key_made_up``, a deleted row comes without its key.
         """
-        if op == "delete" and before is not None and key and is_key_made_up(members_of(before), key):
+        if op == "delete" and before is not None and key and is_key_made_up(members_of(before), key, columns):
             raise UnsupportedRecord(
                 "record.key_made_up",
                 "a deleted row comes with 0 or an empty value in all columns of its key, and with values in others, as "

@@ -18,7 +18,6 @@ from airflow_provider_cdc.core.formats.connect.connectors.postgresql_types impor
     is_unread,
     prints_numbers,
 )
-from airflow_provider_cdc.core.formats.connect.messages import Named
 from airflow_provider_cdc.core.model.relation import RelationChange, RelationEvent, RelationKind
 from airflow_provider_cdc.core.model.schema import Column, Default, TableSchema
 
@@ -26,7 +25,6 @@ DDL_TABLE = "ddl_table"
 DDL_TABLE_MEANING = "SCHEMA.NAME of the table that event triggers write each DDL into (default ctl.ddl_log)"
 
 _DEFAULT = "ctl.ddl_log"
-_NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")  # the connector writes an underscore for each
 _PART = r'(?:"((?:[^"]|"")+)"|([^".]+))'
 _IDENTITY = re.compile(rf"{_PART}\.{_PART}(?:\.{_PART})?")
 _FILLS = frozenset({"CREATE TABLE AS", "SELECT INTO"})  # with rows, before the triggers run
@@ -94,17 +92,13 @@ class DdlLog:
     """
 
     dialect = "postgresql"
+    has_rows = False
 
     def __init__(self, table: str | None = None) -> None:
         schema, dot, name = (table or _DEFAULT).partition(".")
         if not dot or not schema or not name:
             raise ConfigurationError([f"source.options.{DDL_TABLE}: {table!r} is not SCHEMA.NAME"])
-        self._schema, self._name = schema, name
-        self.topic = _NOT_IN_TOPICS.sub("_", f"{schema}.{name}")
-
-    def has(self, source: Named) -> bool:
-        """Return whether a row is one of the log."""
-        return source.table == self._name and source.schema == self._schema
+        self.name = schema, name
 
     def change(self, op: str, position: tuple[int, int, int], after: bytes | None) -> LoggedChange | None:
         """Return the schema change that a row stands for, None where no table is another one by it.

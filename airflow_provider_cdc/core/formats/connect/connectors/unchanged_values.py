@@ -73,15 +73,32 @@ class UnchangedValues:
         return msgspec.json.encode(result)
 
 
-def is_key_made_up(deleted: Mapping[str, msgspec.Raw], key: tuple[str, ...]) -> bool:
+class _Column(msgspec.Struct):
+    field: str
+    optional: bool = False
+
+
+_read_column = msgspec.json.Decoder(_Column).decode
+
+
+def is_key_made_up(
+    deleted: Mapping[str, msgspec.Raw], key: tuple[str, ...], columns: tuple[str, ...] | None = None
+) -> bool:
     """Return whether a deleted row has values, but none in its key: then others identify it (USING INDEX).
 
+    Such an index is over columns that may not be NULL. So a value in one that may comes with the whole row
+    (FULL), whose key is truly 0 or empty.
+
     :param deleted: members of its image.
+    :param columns: of the record's schema, as JSON texts, None without one: then nothing shows which may be NULL.
     """
     if any(bytes(deleted.get(name, b"")) not in _FILLERS for name in key):
         return False
-    others = (bytes(value) for name, value in deleted.items() if name not in key)
-    return any(value != b"null" and value not in _FILLERS for value in others)
+    others = {name: bytes(value) for name, value in deleted.items() if name not in key}
+    others = {name: value for name, value in others.items() if value != b"null"}
+    if all(value in _FILLERS for value in others.values()):
+        return False
+    return not any(column.optional and column.field in others for column in map(_read_column, columns or ()))
 
 
 def _bytes(placeholder: str) -> bytes:

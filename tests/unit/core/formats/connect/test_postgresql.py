@@ -14,11 +14,14 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_cdc.core.errors import ConfigurationError, DataError
+from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord
 from airflow_provider_cdc.core.formats.connect.connectors.postgresql import PostgreSqlConnector
+from airflow_provider_cdc.core.formats.connect.connectors.postgresql_beat import BeatTable
 from airflow_provider_cdc.core.formats.connect.connectors.registry import open_connector
 from airflow_provider_cdc.core.formats.connect.connectors.unchanged_values import UnchangedValues
 from airflow_provider_cdc.core.formats.connect.messages import Source, Transaction
-from airflow_provider_cdc.core.formats.contract import Description
+from airflow_provider_cdc.core.formats.contract import Description, IdentifiesTables, Records
+from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import ColumnType
 from airflow_provider_cdc.core.values.images import Field, type_images
 from airflow_provider_cdc.core.values.types import arrow_type
@@ -119,8 +122,27 @@ NEGATIVE = {"scale": "2046", "connect.decimal.precision": "5"}
         (detail("string", "io.debezium.data.Uuid"), ['"123e"'], "longtext", ["123e"]),
         (detail("bytes", "io.debezium.data.Bits", length="3"), ['"BQ=="'], "bit(3)", [5]),
         (detail("bytes", "io.debezium.data.Bits", length="2147483647"), ['"VQU="'], "longblob", [b"U\x05"]),
-        (detail("int32", "io.debezium.time.Date"), ["-2147472692"], "date", ["out_of_range"]),
-        (detail("int64", "io.debezium.time.MicroTimestamp"), ["9223372036825200000"], "datetime(6)", ["out_of_range"]),
+        # infinity and -infinity, as streamed and as read by a snapshot
+        (
+            detail("int32", "io.debezium.time.Date"),
+            ["-2147472692", "-2147472691", "-622191234", "-625821272"],
+            "date",
+            ["out_of_range"] * 4,
+        ),
+        (
+            detail("int64", "io.debezium.time.MicroTimestamp"),
+            ["9223372036825200000", "-9223372036832400000"],
+            "datetime(6)",
+            ["out_of_range"] * 2,
+        ),
+        (
+            detail("int64", "io.debezium.time.Timestamp"),
+            ["9223372036825200", "-9223372036832400"],
+            "datetime(3)",
+            ["out_of_range"] * 2,
+        ),
+        (ARRAY_OF_DATES, ["[-2147472692]", "[-625821272]"], "json", ["out_of_range"] * 2),
+        (ARRAY_OF_INSTANTS, ['["infinity","-infinity"]'], "json", ['["infinity","-infinity"]']),
         (detail("int64", "io.debezium.time.MicroTime"), ["86400000000"], "time(6)", ["24:00:00.000000"]),
         (detail("int32", "io.debezium.time.Time"), ["45296789"], "time(3)", ["12:34:56.789"]),
         (ARRAY_OF_DATES, ["[20454,-1,null]", "[]"], "json", ['["2026-01-01","1969-12-31",null]', "[]"]),
@@ -208,3 +230,73 @@ def test_a_text_with_the_placeholder_in_it_is_a_text() -> None:
 def test_options_of_other_connectors_are_refused(options: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError):
         open_connector({"connector": "postgresql", **options})
+
+
+BEAT = b'{"id":1,"system_identifier":"7713","timeline":"00000002","at":"2026-11-28T00:06:24.153398Z"}'
+
+
+def test_a_heartbeat_names_its_server() -> None:
+    log = BeatTable()
+    change = log.change("update", (200, 201, 1), BEAT)
+    assert change is not None
+    relation = log.relation(change.text)
+    assert relation is not None
+    assert (relation.event, relation.system, relation.text, relation.read) == ("server", "7713", "00000002", False)
+    read = log.change("snapshot", (100, 100, 0), BEAT)
+    assert read is not None
+    assert (relation := log.relation(read.text)) is not None and relation.read
+    assert log.change("incremental", (100, 0, 0), BEAT) is None
+    assert log.change("delete", (100, 0, 0), None) is None
+    assert log.relation('{"id":1,"event":"sql_drop"}') is None
+
+
+@pytest.mark.parametrize("row", [b'{"id":1}', b'{"system_identifier":null,"timeline":"1"}', b"[]"])
+def test_a_table_of_the_default_name_may_be_another_one_and_a_stated_one_may_not(row: bytes) -> None:
+    assert BeatTable().change("insert", (1, 1, 1), row) is None
+    with pytest.raises(ValueError, match="system_identifier"):
+        BeatTable("ctl.beat").change("insert", (1, 1, 1), row)
+    with pytest.raises(ConfigurationError, match="heartbeat_table"):
+        BeatTable("beat")
+
+
+def test_rows_of_heartbeats_stay_rows_and_a_server_is_said_once() -> None:
+    row = b'{"op":"c","before":null,"after":%s,"source":{"connector":"postgresql","name":"x","schema":"ctl",' % BEAT
+    row += b'"table":"beat","sequence":"[\\"10\\",\\"10\\"]","snapshot":"false","txId":7}}'
+    other = row.replace(b'"00000002"', b'"00000003"')
+    values = [row, row, other]
+    wire = open_format("debezium-json", {"connector": "postgresql"})
+    changes = wire.decode(Records("x.ctl.beat", 0, [0, 1, 2], [0, 0, 0], [None] * 3, values)).to_pylist()
+    assert [(change["kind"], change["offset"], change["index"]) for change in changes] == [
+        ("row", 0, 0),
+        ("schema", 0, 1),
+        ("row", 1, 0),
+        ("row", 2, 0),
+        ("schema", 2, 1),
+    ]
+    assert isinstance(wire, IdentifiesTables)
+    shown = [wire.relation(change["table_changes"]) for change in changes if change["kind"] == "schema"]
+    assert [relation.text for relation in shown if relation is not None] == ["00000002", "00000003"]
+
+
+COLUMNS = ('{"type":"int32","optional":false,"field":"id"}', '{"type":"int32","optional":false,"field":"u"}')
+NULLABLE = '{"type":"string","optional":true,"field":"v"}'
+
+
+@pytest.mark.parametrize(
+    ("row", "columns", "made_up"),
+    [
+        (b'{"id":0,"u":99,"v":null}', (*COLUMNS, NULLABLE), True),  # USING INDEX over u
+        (b'{"id":0,"u":99,"v":null}', None, True),
+        (b'{"id":0,"u":99,"v":"x"}', (*COLUMNS, NULLABLE), False),  # FULL: no index of an identity is over v
+        (b'{"id":0,"u":99,"v":"x"}', None, True),  # nothing says that v may be NULL
+        (b'{"id":0,"u":99,"v":"x"}', (*COLUMNS, NULLABLE.replace("true", "false")), True),
+        (b'{"id":0,"u":0,"v":null}', (*COLUMNS, NULLABLE), False),  # DEFAULT
+        (b'{"id":7,"u":99,"v":null}', None, False),
+    ],
+)
+def test_a_deleted_row_whose_key_is_truly_0(row: bytes, columns: tuple[str, ...] | None, made_up: bool) -> None:
+    if made_up:
+        with pytest.raises(UnsupportedRecord, match="REPLICA IDENTITY"):
+            WIRE.images("delete", row, None, ("id",), columns)
+    else:
+        assert WIRE.images("delete", row, None, ("id",), columns) == (row, None)
