@@ -146,6 +146,12 @@ class Connector:
         self.picture = self.server.picture() if exact_from <= read else None
         self.show()
 
+    def break_off(self, place: int) -> None:
+        """Die in a full snapshot."""
+        already = len(self.sent)
+        self.snapshot(list(self.server.tables), (None, place), self.server.chance.randint(700, 999))
+        del self.sent[self.chance.randint(already, len(self.sent)) :]
+
     def show(self) -> None:
         """Let the newest record complete what the lake must hold, if nothing more is on its way."""
         if self.exact_from > self.read:

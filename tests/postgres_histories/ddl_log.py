@@ -61,6 +61,7 @@ def note(
 
     :param volatile: a column whose default is another value for each row.
     """
+    transaction.described.add(structure.oid)
     if not server.logs_ddl:
         return
     schema, table = structure.name

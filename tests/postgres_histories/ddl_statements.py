@@ -32,6 +32,7 @@ from tests.postgres_histories.server import (
 ASKED = ("on_unseen_ddl is ask", "apply.contradicted", "apply.row_not_found", "apply.key_unproven")
 """Reasons of a table that was changed without a record of the change."""
 BY_RULE = "on_unseen_ddl is ask"
+UNREAD = "the log has no row of it"  # a table of which no row was read took a name
 _ADDED, _TYPES = 2, 4  # reasons of a rewrite
 
 
@@ -135,6 +136,8 @@ class Rename(Statement):
         structure = server.change(self.name, name=self.to)
         server.tables[self.to] = server.tables.pop(self.name)
         note(server, transaction, structure, self.sql())
+        if not server.tables[self.to].rows and server.logs_ddl:
+            server.endanger(self.to, UNREAD)
         _changed(server, self.to)
 
     def sql(self) -> str:

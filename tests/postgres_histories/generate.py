@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tests.histories.source import RefusedError
@@ -29,11 +30,11 @@ _LOGGED = {"create_as": 1, "recreate": 1, "swap": 1, "volatile": 0.3}
 class Maker:
     """Adds steps to a history, each by the source's present state."""
 
-    def __init__(self, chance: random.Random, *, logs_ddl: bool, embedded: bool, on_unseen: str, hazards: bool) -> None:
+    def __init__(self, chance: random.Random, style: Style, *, logs_ddl: bool, on_unseen: str, hazards: bool) -> None:
         self.steps: list[steps.Step] = []
-        self.world = steps.World(0, Style(partitions=1, embedded=False), logs_ddl=logs_ddl)
-        self._chance, self._logs_ddl, self._embedded = chance, logs_ddl, embedded
-        self._on_unseen, self._hazards = on_unseen, hazards
+        self.world = steps.World(0, replace(style, embedded=False), logs_ddl=logs_ddl)
+        self._chance, self._logs_ddl, self._on_unseen, self._hazards = chance, logs_ddl, on_unseen, hazards
+        self._embedded, self._transactions = style.embedded, style.transactions
         self._taken: set[Name] = set()
 
     @property
@@ -218,6 +219,8 @@ class Maker:
         """COPY."""
         statement = self.an_insert()
         assert isinstance(statement, rows.Insert)
+        if not self.server.tables[statement.name].structure.key and not self._transactions:
+            raise RefusedError("equal rows of one place are told apart by their number in the transaction only")
         self.commit(rows.Insert(statement.name, statement.rows, copy=True))
 
     def truncate(self) -> None:
@@ -371,7 +374,15 @@ def case_of(seed: int, sizes: Sequence[int] = SIZES) -> PgCase:
     chance = random.Random(f"postgres {seed}")
     logs_ddl, embedded = chance.random() < 0.5, chance.random() < 0.7
     on_unseen, hazards = chance.choice(("ask", "apply")), chance.random() < 0.25
-    maker = Maker(chance, logs_ddl=logs_ddl, embedded=embedded, on_unseen=on_unseen, hazards=hazards)
+    style = Style(
+        partitions=chance.choice((1, 2, 3)),
+        embedded=embedded,
+        snapshot_null=chance.random() < 0.5,
+        transactions=chance.random() < 0.7,
+        heartbeats=chance.random() < 0.2,
+        snapshot_dies=chance.random() < 0.2,
+    )
+    maker = Maker(chance, style, logs_ddl=logs_ddl, on_unseen=on_unseen, hazards=hazards)
     for _ in range(chance.choice((1, 2, 2, 3))):
         maker.append(steps.Commit((maker.table(maker.free()),)))
     first, count = chance.randint(0, 4), chance.choice(sizes)
@@ -386,18 +397,10 @@ def case_of(seed: int, sizes: Sequence[int] = SIZES) -> PgCase:
             getattr(maker, kind)()
         except RefusedError:
             count -= chance.random() < 0.1
-    style = Style(
-        partitions=chance.choice((1, 2, 3)),
-        embedded=embedded,
-        snapshot_null=chance.random() < 0.5,
-        transactions=chance.random() < 0.7,
-        heartbeats=chance.random() < 0.2,
-        snapshot_after=snapshot_after or len(maker.steps),
-    )
     return PgCase(
         seed,
         tuple(maker.steps),
-        style,
+        replace(style, snapshot_after=snapshot_after or len(maker.steps)),
         batches=chance.choice((1, 2, 2, 3, 4)),
         ragged=chance.choice((0.0, 0.5, 1.0)),
         late=chance.choice((0, 0, 0, 1, 2)),

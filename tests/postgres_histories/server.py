@@ -138,6 +138,7 @@ class Transaction:
     end: int = 0
     millis: int = 0
     picture: Picture | None = None
+    described: set[int] = field(default_factory=set)  # numbers of the tables that DDL changed
 
 
 class Server:

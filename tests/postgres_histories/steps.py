@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.histories.source import RefusedError
@@ -24,6 +25,7 @@ class World:
     def __init__(self, seed: int, style: Style, *, logs_ddl: bool) -> None:
         self.server = Server(f"{seed} server", logs_ddl=logs_ddl)
         self.connector = Connector(self.server, style, random.Random(f"{seed} connector"))
+        self.dies = style.snapshot_dies
         self.new_logs = 0  # how often the log began again at lower places
         self.streams = False
         self.at_start: list[Structure] = []
@@ -50,13 +52,24 @@ class World:
         for name, table in self.server.tables.items():
             if not table.rows and not self.server.logs_ddl:
                 self.server.endanger(name, BY_RULE)
-        self.connector.begin_epoch(self.server.step(), read=len(self.server.wal), exact_from=0)
+        place = self.server.step()
+        if self.dies:  # it is taken again on the slot that is there, of the same place
+            self.connector.break_off(place)
+            self.server.millis += 5_000
+        self.connector.begin_epoch(place, read=len(self.server.wal), exact_from=0)
 
     def _run(self, step: Step) -> None:
         try:
             step.run(self)
         except RefusedError:
             pass
+
+    def overtake(self, names: Sequence[Name]) -> None:
+        """Note that a snapshot has rows which are younger than it says: what is streamed behind it contradicts them."""
+        unread = {change.structure.oid for one in self.server.wal[self.connector.read :] for change in one.changes}
+        for name in names:
+            if self.server.tables[name].structure.oid in unread:
+                self.server.endanger(name, "apply.contradicted", "apply.row_not_found")
 
     def settle(self) -> None:
         """Note that a full snapshot says all of the tables that have rows, where only rows show what changed."""
@@ -239,6 +252,13 @@ class Blocking(_OfConnector):
         server, connector = world.server, world.connector
         names = [name for name in self.names if name in server.tables]
         place = server.lsn if self.newest or connector.committed is None else connector.committed
+        server.millis += 1_000
+        for transaction in server.wal[connector.read :]:
+            for name in names:
+                # the rows are of a structure that is announced behind their place
+                if server.tables[name].structure.oid in transaction.described:
+                    server.endanger(name, "apply.schema_missing")
+        world.overtake(names)
         connector.snapshot(names, (place, place), server.chance.randint(700, 999))
         connector.exact_from = max(connector.exact_from, len(server.wal))
         connector.show()
@@ -261,14 +281,18 @@ class Snapshot(_OfConnector):
     def act(self, world: World) -> None:
         """Begin an epoch."""
         server, connector = world.server, world.connector
+        if self.kind == "always" and server.open:
+            raise RefusedError("changes of the transaction would have places below that of the snapshot")
         while server.open:
             server.end()
+        server.millis += 1_000
         if self.kind == "always":
             if any(self._is_doubled(world, table) for table in server.tables.values()):
                 raise RefusedError("rows without key would come twice")
             place = server.wal[connector.read - 1].end if connector.read else server.lsn
             unread = len(server.wal)
             world.settle()
+            world.overtake(list(server.tables))
             connector.begin_epoch(place, read=connector.read, exact_from=unread)
             return
         if any(not table.rows for table in server.tables.values()):
