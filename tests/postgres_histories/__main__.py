@@ -45,7 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{seed}.txt").write_text(text)
             print(f"seed {seed}: {folder / f'{seed}.txt'}", file=sys.stderr, flush=True)
-        print(f"\r{number}/{len(work)} chunks, {time.monotonic() - started:.0f} s ", end="", file=sys.stderr, flush=True)
+        print(
+            f"\r{number}/{len(work)} chunks, {time.monotonic() - started:.0f} s ", end="", file=sys.stderr, flush=True
+        )
     print(file=sys.stderr)
     for what, counts in (("cases", figures.cases), ("tables", figures.tables), ("reasons", figures.reasons)):
         print(f"{what}: " + ", ".join(f"{name} {count}" for name, count in counts.most_common()))

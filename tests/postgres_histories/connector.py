@@ -73,6 +73,7 @@ class Connector:
 
     :ivar read: how many transactions of the WAL were sent.
     :ivar committed: place up to which commits were processed; None until the first one was seen.
+    :ivar place: of the newest full snapshot.
     :ivar exact_from: number of transactions from which on the lake holds what the source had: a snapshot may have read
         rows that are younger than it says.
     """
@@ -83,6 +84,7 @@ class Connector:
     sent: list[Sent] = field(default_factory=list)
     read: int = 0
     committed: int | None = None
+    place: int = 0
     exact_from: int = 0
     picture: Picture | None = None
     _run: int = 0
@@ -114,7 +116,10 @@ class Connector:
 
     def snapshot(self, names: Sequence[Name], mark_place: tuple[int | None, int], xid: int) -> None:
         """Send all rows of tables, marked from first to last."""
-        tables = [(name, table.structure, list(table.rows.values())) for name, table in self._tables(names)]
+        tables = [
+            (name, table.structure, list(table.rows.values()))
+            for name, table in self._tables(names, full=mark_place[0] is None)
+        ]
         tables = [(name, structure, rows) for name, structure, rows in tables if rows]
         millis, last = self.server.millis, len(tables) - 1
         for number, (_, structure, rows) in enumerate(tables):
@@ -126,10 +131,10 @@ class Connector:
                 where = _Where(structure, mark_place, millis, xid, mark_place[1], mark)
                 self._add([self._row(where, "r", None, self._image(structure, row))], None)
 
-    def _tables(self, names: Sequence[Name]) -> Iterator[tuple[Name, Table]]:
+    def _tables(self, names: Sequence[Name], *, full: bool) -> Iterator[tuple[Name, Table]]:
         for name in sorted(names):
             yield name, self.server.tables[name]
-        if self.server.logs_ddl and self.server.ddl_rows:
+        if full and self.server.logs_ddl and self.server.ddl_rows:
             yield LOG, Table(STRUCTURE, dict(enumerate(self.server.ddl_rows)))
 
     def begin_epoch(self, place: int, *, read: int, exact_from: int) -> None:
@@ -141,7 +146,7 @@ class Connector:
         """
         self._meet_again()
         self.snapshot(list(self.server.tables), (None, place), self.server.chance.randint(700, 999))
-        self.read, self.committed, self.exact_from = read, None, exact_from
+        self.read, self.committed, self.exact_from, self.place = read, None, exact_from, place
         self._starts.clear()
         self.picture = self.server.picture() if exact_from <= read else None
         self.show()

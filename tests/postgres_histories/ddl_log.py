@@ -61,7 +61,8 @@ def note(
 
     :param volatile: a column whose default is another value for each row.
     """
-    transaction.described.add(structure.oid)
+    if event != "sql_drop":
+        transaction.described.add(structure.oid)
     if not server.logs_ddl:
         return
     schema, table = structure.name

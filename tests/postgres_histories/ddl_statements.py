@@ -32,6 +32,8 @@ from tests.postgres_histories.server import (
 ASKED = ("on_unseen_ddl is ask", "apply.contradicted", "apply.row_not_found", "apply.key_unproven")
 """Reasons of a table that was changed without a record of the change."""
 BY_RULE = "on_unseen_ddl is ask"
+UNKNOWN = "rows arrived but no CREATE TABLE"
+"""Reason of a table whose TRUNCATE came before its first row: nothing says what columns it has."""
 UNREAD = "the log has no row of it"  # a table of which no row was read took a name
 _ADDED, _TYPES = 2, 4  # reasons of a rewrite
 
@@ -39,7 +41,7 @@ _ADDED, _TYPES = 2, 4  # reasons of a rewrite
 def _changed(server: Server, name: Name, *, harmless: bool = False) -> None:
     """Note that a table was changed, where only rows can show it."""
     if not server.logs_ddl:
-        server.endanger(name, *((BY_RULE,) if harmless else ASKED))
+        server.endanger(name, *((BY_RULE,) if harmless else ASKED), UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -86,9 +88,7 @@ class CreateAs(Statement):
             raise RefusedError("the table exists")
         source = server.table(self.of)
         numbers = {column.attnum: n for n, column in enumerate(source.structure.columns, 1)}
-        columns = tuple(
-            Column(numbers[column.attnum], column.name, column.kind) for column in source.structure.columns
-        )
+        columns = tuple(Column(numbers[column.attnum], column.name, column.kind) for column in source.structure.columns)
         table = server.tables[self.name] = Table(Structure(server.oid(), self.name, columns))
         structure = server.change(self.name)
         for old in list(source.rows.values()):
@@ -252,26 +252,26 @@ class AlterType(Statement):
         table = server.table(self.name)
         structure, column = table.structure, table.structure.named(self.column)
         conversion = CONVERSIONS.get((column.kind.name, self.kind.name))
+        query = self.sql() + (" USING …" if conversion is not None and conversion.reason else "")
         if conversion is None or column.attnum in (*structure.key, structure.index) or column.default:
             raise RefusedError("no such conversion here")
         rows = {uid: row[column.attnum] for uid, row in table.rows.items()}
         converted = {uid: None if value is None else conversion.convert(value) for uid, value in rows.items()}
         columns = tuple(replace(c, kind=self.kind) if c == column else c for c in structure.columns)
         if conversion.rewrites:
-            note(server, transaction, structure, self.sql(), event="table_rewrite", rewrite=_TYPES)
+            note(server, transaction, structure, query, event="table_rewrite", rewrite=_TYPES)
             columns = _rewritten(columns)
         changed = server.change(self.name, columns=columns)
         for uid, value in converted.items():
             table.rows[uid][column.attnum] = value
         if conversion.reason:
             server.endanger(self.name, conversion.reason)
-        note(server, transaction, changed, self.sql())
+        note(server, transaction, changed, query)
         _changed(server, self.name, harmless=not conversion.rewrites)
 
     def sql(self) -> str:
         """Return the statement."""
-        using = " USING …" if self.kind.name == "integer" else ""
-        return f"ALTER TABLE {full(self.name)} ALTER COLUMN {self.column} TYPE {self.kind.name}{using}"
+        return f"ALTER TABLE {full(self.name)} ALTER COLUMN {self.column} TYPE {self.kind.name}"
 
 
 def _rewritten(columns: tuple[Column, ...]) -> tuple[Column, ...]:
@@ -336,8 +336,6 @@ CONVERSIONS = {
     ("character varying(20)", "text"): _Conversion(_same, rewrites=False),
     ("character varying", "text"): _Conversion(_same, rewrites=False),
     ("text", "integer"): _Conversion(len, reason=_NOT_LOGGED),
-    ("date", "timestamp without time zone"): _Conversion(
-        lambda value: value * 86_400_000_000, reason=_NOT_LOGGED
-    ),
+    ("date", "timestamp without time zone"): _Conversion(lambda value: value * 86_400_000_000, reason=_NOT_LOGGED),
 }
 TYPES = {name: KINDS[name] for pair in CONVERSIONS for name in pair}

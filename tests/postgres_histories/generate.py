@@ -36,6 +36,7 @@ class Maker:
         self._chance, self._logs_ddl, self._on_unseen, self._hazards = chance, logs_ddl, on_unseen, hazards
         self._embedded, self._transactions = style.embedded, style.transactions
         self._taken: set[Name] = set()
+        self._keys = 0
 
     @property
     def server(self) -> Server:
@@ -122,7 +123,7 @@ class Maker:
         self.append(step)
         if name in self.server.tables:
             (made,) = self.steps[-1:]
-            shown = steps.Commit((rows.Insert(name, (self.row(self.server.tables[name]),)),))
+            shown = steps.Commit((rows.Insert(name, (self.row(self.server.tables[name], new=True),)),))
             self.steps[-1] = steps.Several((made, shown))
             shown.run(self.world)
 
@@ -135,21 +136,25 @@ class Maker:
             return None
         return kind.long(chance) if kind.long is not None and chance.random() < 0.3 else kind.make(chance)
 
-    def key_value(self, kind: Kind) -> Any:
-        """Return a value of a key: one of few, so that rows meet."""
-        number = self._chance.randint(1, 12)
+    def key_value(self, kind: Kind, *, new: bool = False) -> Any:
+        """Return a value of a key: one of few, so that rows meet, or one that no row had."""
+        self._keys += 1
+        number = 100 + self._keys if new else self._chance.randint(1, 12)
         if kind.name == "uuid":
             return f"00000000-0000-4000-8000-{number:012d}"
         return number if kind.name in ("integer", "bigint") else f"k{number}"
 
-    def row(self, table: Table) -> dict[str, Any]:
-        """Return a row, some of whose columns may be left to their defaults."""
+    def row(self, table: Table, *, new: bool = False) -> dict[str, Any]:
+        """Return a row, some of whose columns may be left to their defaults.
+
+        :param new: whether its key is one that no row had.
+        """
         structure = table.structure
         keys = {*structure.key, *([structure.index] if structure.index is not None else [])}
         values = {}
         for column in structure.columns:
             if column.attnum in keys:
-                values[column.name] = self.key_value(column.kind)
+                values[column.name] = self.key_value(column.kind, new=new)
             elif not column.default or self._chance.random() < 0.6:
                 values[column.name] = self.value(column)
         return values
@@ -184,7 +189,9 @@ class Maker:
             raise RefusedError("a long value would not come")
         part = self._chance.choice([c for c in structure.columns if c.attnum in structure.key])
         others = [c for c in structure.columns if c.attnum not in (*structure.key, structure.index)]
-        more = {c.name: self.value(c) for c in self._chance.sample(others, self._chance.randint(0, min(1, len(others))))}
+        more = {
+            c.name: self.value(c) for c in self._chance.sample(others, self._chance.randint(0, min(1, len(others))))
+        }
         return rows.Update(name, self.picks()[:2], {part.name: self.key_value(part.kind), **more})
 
     @staticmethod
@@ -197,7 +204,9 @@ class Maker:
 
     def statement(self) -> Statement:
         """Return a statement about rows."""
-        return self._chance.choice((self.an_insert, self.an_insert, self.an_update, self.an_update, self.a_delete, self.a_move))()
+        return self._chance.choice(
+            (self.an_insert, self.an_insert, self.an_update, self.an_update, self.a_delete, self.a_move)
+        )()
 
     def insert(self) -> None:
         """INSERT."""
@@ -253,7 +262,8 @@ class Maker:
     def blocking(self) -> None:
         """A blocking snapshot."""
         names = tuple(self.server.tables) if self._chance.random() < 0.5 else (self.some()[0],)
-        self.append(steps.Blocking(names, newest=self._chance.random() < 0.5))
+        until = tuple(self._unread() for _ in range(self._chance.choice((0, 0, 1))))
+        self.append(steps.Blocking(names, until))
 
     def always(self) -> None:
         """A full snapshot on the slot that is there."""
@@ -265,7 +275,7 @@ class Maker:
             self.append(self._unread())
         empty = [name for name, table in self.server.tables.items() if not table.rows]
         for name in empty:
-            insert = rows.Insert(name, (self.row(self.server.tables[name]),))
+            insert = rows.Insert(name, (self.row(self.server.tables[name], new=True),))
             self.append(steps.Commit((insert,), reads=False))
         self.append(steps.Snapshot("lost"))
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -203,7 +202,9 @@ class Server:
     def _commit(self, transaction: Transaction) -> None:
         self.step()
         self.millis += self.chance.choice((0, 1, 40, 5000))
-        transaction.end, transaction.millis, transaction.picture = self.lsn, self.millis, self.picture()
+        transaction.end, transaction.millis = self.lsn, self.millis
+        if self.logs_ddl or not transaction.described:  # else only the next row shows what changed
+            transaction.picture = self.picture()
         self.wal.append(transaction)
 
     def step(self) -> int:
@@ -273,9 +274,7 @@ class Server:
             name: Content(table.structure, tuple(dict(row) for row in table.rows.values()))
             for name, table in self.tables.items()
         }
-        dangers = {
-            name: frozenset(self.hazards.get(content.structure.oid, ())) for name, content in contents.items()
-        }
+        dangers = {name: frozenset(self.hazards.get(content.structure.oid, ())) for name, content in contents.items()}
         return Picture(contents, dangers)
 
 
@@ -299,15 +298,6 @@ class Statement(ABC):
 def full(name: Name) -> str:
     """Return a table's name with its schema."""
     return f'"{name[0]}"."{name[1]}"'
-
-
-@contextmanager
-def refusals() -> Iterator[None]:
-    """Carry on behind what the server refuses."""
-    try:
-        yield
-    except RefusedError:
-        pass
 
 
 def names_of(structure: Structure, attnums: Collection[int]) -> list[str]:

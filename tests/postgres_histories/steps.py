@@ -6,13 +6,14 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tests.histories.source import RefusedError
 from tests.histories.tools import Style
 from tests.postgres_histories.connector import Connector
 from tests.postgres_histories.ddl_log import install
-from tests.postgres_histories.ddl_statements import BY_RULE
+from tests.postgres_histories.ddl_statements import BY_RULE, UNKNOWN
 from tests.postgres_histories.server import Name, Server, Statement, Structure, Table
 
 
@@ -33,10 +34,10 @@ class World:
     def run(self, steps: tuple[Step, ...], snapshot_after: int) -> None:
         """Carry out a history; the connector starts with a snapshot after some steps, and reads to the end."""
         for step in steps[:snapshot_after]:
-            self._run(step)
+            self.attempt(step)
         self.start()
         for step in steps[snapshot_after:]:
-            self._run(step)
+            self.attempt(step)
         while self.server.open:
             self.server.end()
         self.connector.stream()
@@ -51,18 +52,27 @@ class World:
         self.streams = True
         for name, table in self.server.tables.items():
             if not table.rows and not self.server.logs_ddl:
-                self.server.endanger(name, BY_RULE)
+                self.server.endanger(name, BY_RULE, UNKNOWN)
         place = self.server.step()
-        if self.dies:  # it is taken again on the slot that is there, of the same place
+        if self.dies and self.knows_attempts():  # it is taken again on the slot that is there, of the same place
             self.connector.break_off(place)
             self.server.millis += 5_000
         self.connector.begin_epoch(place, read=len(self.server.wal), exact_from=0)
 
-    def _run(self, step: Step) -> None:
-        try:
+    def attempt(self, step: Step) -> None:
+        """Carry out a step, unless the server or the connector refuses it."""
+        with suppress(RefusedError):
             step.run(self)
-        except RefusedError:
-            pass
+
+    def knows_attempts(self) -> bool:
+        """Return whether a snapshot may be taken again at one place.
+
+        Of a table without key both attempts' rows would count, and the DDL that is read again looks like a log that
+        begins again.
+        """
+        return not self.server.logs_ddl and all(
+            table.structure.key for table in self.server.tables.values() if table.rows
+        )
 
     def overtake(self, names: Sequence[Name]) -> None:
         """Note that a snapshot has rows which are younger than it says: what is streamed behind it contradicts them."""
@@ -75,7 +85,7 @@ class World:
         """Note that a full snapshot says all of the tables that have rows, where only rows show what changed."""
         for table in self.server.tables.values():
             if table.rows and not self.server.logs_ddl:
-                self.server.hazards.pop(table.structure.oid, None)
+                self.server.hazards.get(table.structure.oid, set()).intersection_update({UNKNOWN})
 
 
 class Step(ABC):
@@ -209,10 +219,10 @@ class Incremental(_OfConnector):
         server.run([])  # the signal that opens the window
         low = len(server.wal)
         for step in self.until:
-            world._run(step)
+            world.attempt(step)
         rows = [dict(row) for row in table.rows.values()]
         for step in self.after:
-            world._run(step)
+            world.attempt(step)
         server.run([])
         connector.stream()
         changed = {
@@ -239,25 +249,24 @@ class Incremental(_OfConnector):
 
 @dataclass(frozen=True)
 class Blocking(_OfConnector):
-    """A blocking snapshot of some tables.
+    """A blocking snapshot of some tables, with transactions that are committed before its rows are read.
 
-    :param newest: whether it says that it is of the newest place, not of that of the stream.
+    :param until: those: they are streamed behind the snapshot, which has what they did.
     """
 
     names: tuple[Name, ...]
-    newest: bool = False
+    until: tuple[Step, ...] = ()
 
     def act(self, world: World) -> None:
         """Send the rows; those without key are not applied."""
         server, connector = world.server, world.connector
+        server.run([])  # the signal
+        connector.stream()
+        for step in self.until:
+            world.attempt(step)
         names = [name for name in self.names if name in server.tables]
-        place = server.lsn if self.newest or connector.committed is None else connector.committed
+        place = connector.committed or server.lsn
         server.millis += 1_000
-        for transaction in server.wal[connector.read :]:
-            for name in names:
-                # the rows are of a structure that is announced behind their place
-                if server.tables[name].structure.oid in transaction.described:
-                    server.endanger(name, "apply.schema_missing")
         world.overtake(names)
         connector.snapshot(names, (place, place), server.chance.randint(700, 999))
         connector.exact_from = max(connector.exact_from, len(server.wal))
@@ -265,7 +274,7 @@ class Blocking(_OfConnector):
 
     def sql(self) -> str:
         """Return it for people."""
-        return f"-- a blocking snapshot of {self.names}, newest={self.newest}"
+        return f"-- a blocking snapshot of {self.names}: [{' | '.join(step.sql() for step in self.until)}] read"
 
 
 @dataclass(frozen=True)
@@ -281,7 +290,7 @@ class Snapshot(_OfConnector):
     def act(self, world: World) -> None:
         """Begin an epoch."""
         server, connector = world.server, world.connector
-        if self.kind == "always" and server.open:
+        if self.kind == "always" and (server.open or self._is_older(world)):
             raise RefusedError("changes of the transaction would have places below that of the snapshot")
         while server.open:
             server.end()
@@ -289,7 +298,9 @@ class Snapshot(_OfConnector):
         if self.kind == "always":
             if any(self._is_doubled(world, table) for table in server.tables.values()):
                 raise RefusedError("rows without key would come twice")
-            place = server.wal[connector.read - 1].end if connector.read else server.lsn
+            place = max(connector.place, server.wal[connector.read - 1].end if connector.read else 0)
+            if place == connector.place and not world.knows_attempts():
+                raise RefusedError("the rows of two snapshots would have one place")
             unread = len(server.wal)
             world.settle()
             world.overtake(list(server.tables))
@@ -302,6 +313,13 @@ class Snapshot(_OfConnector):
             world.new_logs += 1
         world.settle()
         connector.begin_epoch(server.step(), read=len(server.wal), exact_from=0)
+
+    @staticmethod
+    def _is_older(world: World) -> bool:
+        """Return whether a change that is streamed behind the snapshot has a place below that of the snapshot."""
+        unread = world.server.wal[world.connector.read :]
+        end = world.server.wal[world.connector.read - 1].end if world.connector.read else 0
+        return any(change.lsn < max(end, world.connector.place) for one in unread for change in one.changes)
 
     @staticmethod
     def _is_doubled(world: World, table: Table) -> bool:
