@@ -73,7 +73,7 @@ class Connector:
 
     :ivar read: how many transactions of the WAL were sent.
     :ivar committed: place up to which commits were processed; None until the first one was seen.
-    :ivar place: of the newest full snapshot.
+    :ivar place: of the newest full snapshot, and ``begun`` how many transactions were not streamed then.
     :ivar exact_from: number of transactions from which on the lake holds what the source had: a snapshot may have read
         rows that are younger than it says.
     """
@@ -85,6 +85,7 @@ class Connector:
     read: int = 0
     committed: int | None = None
     place: int = 0
+    begun: int = 0
     exact_from: int = 0
     picture: Picture | None = None
     _run: int = 0
@@ -146,7 +147,7 @@ class Connector:
         """
         self._meet_again()
         self.snapshot(list(self.server.tables), (None, place), self.server.chance.randint(700, 999))
-        self.read, self.committed, self.exact_from, self.place = read, None, exact_from, place
+        self.read, self.committed, self.exact_from, self.place, self.begun = read, None, exact_from, place, read
         self._starts.clear()
         self.picture = self.server.picture() if exact_from <= read else None
         self.show()
@@ -156,6 +157,11 @@ class Connector:
         already = len(self.sent)
         self.snapshot(list(self.server.tables), (None, place), self.server.chance.randint(700, 999))
         del self.sent[self.chance.randint(already, len(self.sent)) :]
+
+    @property
+    def reached(self) -> int:
+        """The place up to which the slot was read since the newest full snapshot."""
+        return self.server.wal[self.read - 1].end if self.read > self.begun else self.place
 
     def show(self) -> None:
         """Let the newest record complete what the lake must hold, if nothing more is on its way."""

@@ -12,7 +12,6 @@ from tests.postgres_histories.kinds import KINDS, Kind
 from tests.postgres_histories.server import Change, Column, Row, Server, Structure, Transaction
 
 LOG = ("ctl", "ddl_log")
-SYSTEM = "7577000000000000001"
 _TEXT, _NUMBER, _BIG, _FLAG = KINDS["text"], KINDS["integer"], KINDS["bigint"], KINDS["boolean"]
 _JSON = Kind("jsonb", _TEXT.make, KINDS["jsonb"].schema, _TEXT.wire, pa.string(), _TEXT.stored, "JSON", "{}")
 _COLUMNS = {
@@ -65,11 +64,12 @@ def note(
         transaction.described.add(structure.oid)
     if not server.logs_ddl:
         return
+    server.ddl_id += 1
     schema, table = structure.name
     described = event in ("ddl_command_end", "install")
     gone = event == "sql_drop"
     values: dict[str, Any] = {
-        "id": len(server.ddl_rows) + 1,
+        "id": server.ddl_id,
         "event": event,
         "tag": tag,
         "kind": kind,
@@ -86,11 +86,18 @@ def note(
         "via_root": False,
         "persistence": None if gone else "p",
         "replica_identity": None if gone else structure.identity,
-        "system_identifier": SYSTEM,
+        "system_identifier": server.system,
     }
     row: Row = {column.attnum: values.get(column.name) for column in STRUCTURE.columns}
     server.ddl_rows.append(row)
     transaction.changes.append(Change("c", STRUCTURE, server.step(), None, row))
+
+
+def forget(server: Server, transaction: Transaction) -> None:
+    """Delete all rows of the log, as operators may at any time."""
+    for row in server.ddl_rows:
+        transaction.changes.append(Change("d", STRUCTURE, server.step(), row, None))
+    server.ddl_rows = []
 
 
 def install(server: Server) -> None:

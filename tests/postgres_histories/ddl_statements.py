@@ -35,6 +35,8 @@ BY_RULE = "on_unseen_ddl is ask"
 UNKNOWN = "rows arrived but no CREATE TABLE"
 """Reason of a table whose TRUNCATE came before its first row: nothing says what columns it has."""
 UNREAD = "the log has no row of it"  # a table of which no row was read took a name
+KEY_CHANGED = ("on_key_change",)
+"""Reasons of a table whose key was changed."""
 _ADDED, _TYPES = 2, 4  # reasons of a rewrite
 
 
@@ -60,6 +62,7 @@ class Create(Statement):
             raise RefusedError("the table exists")
         server.tables[self.name] = Table(Structure(server.oid(), self.name, self.columns, self.key))
         created = server.change(self.name)
+        server.take(self.name)
         note(server, transaction, created, self.sql(), tag="CREATE TABLE")
         if self.identity != "d":
             changed = server.change(self.name, identity=self.identity, index=self.index)
@@ -69,7 +72,7 @@ class Create(Statement):
     def sql(self) -> str:
         """Return the statement."""
         columns = [
-            f"{c.name} {c.kind.name}{' NOT NULL' if c.notnull else ''}{f' DEFAULT {c.default[0]!r}' if c.default else ''}"
+            f"{c.name} {c.kind.name}{' NOT NULL' * c.notnull}{f' DEFAULT {c.default[0]!r}' if c.default else ''}"
             for c in self.columns
         ]
         return f"CREATE TABLE {full(self.name)} ({', '.join(columns)}, key {self.key}, {self.identity}, {self.index})"
@@ -91,6 +94,7 @@ class CreateAs(Statement):
         columns = tuple(Column(numbers[column.attnum], column.name, column.kind) for column in source.structure.columns)
         table = server.tables[self.name] = Table(Structure(server.oid(), self.name, columns))
         structure = server.change(self.name)
+        server.take(self.name)
         for old in list(source.rows.values()):
             row: Row = {numbers[attnum]: value for attnum, value in old.items()}
             uid = server.uid()
@@ -135,6 +139,7 @@ class Rename(Statement):
             raise RefusedError("the name is taken")
         structure = server.change(self.name, name=self.to)
         server.tables[self.to] = server.tables.pop(self.name)
+        server.take(self.to)
         note(server, transaction, structure, self.sql())
         if not server.tables[self.to].rows and server.logs_ddl:
             server.endanger(self.to, UNREAD)
@@ -294,6 +299,33 @@ class SetIdentity(Statement):
     def sql(self) -> str:
         """Return the statement."""
         return f"ALTER TABLE {full(self.name)} REPLICA IDENTITY {self.identity}"
+
+
+@dataclass(frozen=True)
+class SetKey(Statement):
+    """ALTER TABLE that drops the primary key, or makes some columns it; rows may not be alike in it."""
+
+    name: Name
+    columns: tuple[str, ...]
+
+    def apply(self, server: Server, transaction: Transaction) -> None:
+        """Change the key."""
+        table = server.table(self.name)
+        structure = table.structure
+        key = tuple(structure.named(name).attnum for name in self.columns)
+        values = [tuple(row[part] for part in key) for row in table.rows.values()]
+        if key == structure.key or any(None in one for one in values):
+            raise RefusedError("no other key, or NULL in it")
+        if key and len({repr(one) for one in values}) < len(values):
+            raise RefusedError("the key is not unique")
+        columns = tuple(replace(c, notnull=True) if c.attnum in key else c for c in structure.columns)
+        changed = server.change(self.name, columns=columns, key=key)
+        note(server, transaction, changed, self.sql())
+        server.endanger(self.name, *KEY_CHANGED)
+
+    def sql(self) -> str:
+        """Return the statement."""
+        return f"ALTER TABLE {full(self.name)} PRIMARY KEY {self.columns}"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -22,9 +23,9 @@ _SCHEMAS = ("app", "archive")
 _NAMES = ("orders", "Mixed Case", "t_1", "größe", "lines", "copied", "x.y", "last")
 _COLUMNS = ("a", "b", "v", "Order", "select", "größe", "x y", "w", "z", "id2")
 _SOURCE = {"insert": 8, "update": 8, "delete": 3, "truncate": 1, "move": 3, "copy": 2, "several": 3, "open": 2}
-_CONNECTOR = {"restart": 3, "incremental": 2, "blocking": 1, "always": 1, "lost": 1}
+_CONNECTOR = {"restart": 3, "incremental": 2, "blocking": 1, "always": 1, "lost": 1, "restored": 0.4}
 _DDL = {"add": 3, "drop_column": 2, "retype": 2, "create": 1, "rename": 1, "rename_column": 1, "drop": 1, "identity": 1}
-_LOGGED = {"create_as": 1, "recreate": 1, "swap": 1, "volatile": 0.3}
+_LOGGED = {"create_as": 1, "recreate": 1, "swap": 1, "volatile": 0.3, "mixed": 2, "key": 0.5, "forget": 0.5}
 
 
 class Maker:
@@ -35,6 +36,7 @@ class Maker:
         self.world = steps.World(0, replace(style, embedded=False), logs_ddl=logs_ddl)
         self._chance, self._logs_ddl, self._on_unseen, self._hazards = chance, logs_ddl, on_unseen, hazards
         self._embedded, self._transactions = style.embedded, style.transactions
+        self._one_partition = style.partitions == 1
         self._taken: set[Name] = set()
         self._keys = 0
 
@@ -46,10 +48,8 @@ class Maker:
     def append(self, step: steps.Step) -> None:
         """Add a step and carry it out."""
         self.steps.append(step)
-        try:
+        with suppress(RefusedError):
             step.run(self.world)
-        except RefusedError:
-            pass
 
     def commit(self, *statements: Statement) -> None:
         """Add a transaction, which the connector may read later."""
@@ -107,7 +107,7 @@ class Maker:
         identity, index = "d" if key else chance.choice("fffdn"), None
         if key:
             identity = chance.choice("ddddff")
-        if key and self._hazards and chance.random() < 0.1:
+        if self._hazards and chance.random() < 0.15:
             index = len(columns) + 1
             identity = "i"
             columns.append(Column(index, "unique_one", chance.choice(KEYS), notnull=True))
@@ -237,22 +237,22 @@ class Maker:
         self.commit(rows.Truncate(tuple({self.some()[0] for _ in range(self._chance.choice((1, 1, 2)))})))
 
     def several(self) -> None:
-        """A transaction of some statements."""
+        """Commit some statements in one transaction."""
         self.commit(*(self.statement() for _ in range(self._chance.randint(2, 4))))
 
     def open(self) -> None:
-        """A transaction that stays open, or the end of one."""
+        """Begin a transaction that stays open, or end one."""
         closes = self.server.open and self._chance.random() < 0.6
         self.append(steps.Close() if closes else steps.Open(self.statement()))
 
     # --- the connector
 
     def restart(self) -> None:
-        """The connector starts again."""
+        """Start the connector again."""
         self.append(steps.Restart(self._chance.randint(1, 12)))
 
     def incremental(self) -> None:
-        """An incremental snapshot."""
+        """Take an incremental snapshot."""
         around = [tuple(self._unread() for _ in range(self._chance.choice((0, 1, 2)))) for _ in range(2)]
         self.append(steps.Incremental(self.some()[0], *around))
 
@@ -260,24 +260,35 @@ class Maker:
         return steps.Commit((self.statement(),), reads=False)
 
     def blocking(self) -> None:
-        """A blocking snapshot."""
+        """Take a blocking snapshot."""
         names = tuple(self.server.tables) if self._chance.random() < 0.5 else (self.some()[0],)
         until = tuple(self._unread() for _ in range(self._chance.choice((0, 0, 1))))
         self.append(steps.Blocking(names, until))
 
     def always(self) -> None:
-        """A full snapshot on the slot that is there."""
+        """Take a full snapshot on the slot that is there."""
         self.append(steps.Snapshot("always"))
 
     def lost(self) -> None:
-        """A full snapshot behind a lost slot."""
+        """Lose the slot, and take a full snapshot."""
         for _ in range(self._chance.choice((0, 1, 3))):
             self.append(self._unread())
+        self._fill()
+        self.append(steps.Snapshot("lost"))
+
+    def restored(self) -> None:
+        """Restore a dump into a new cluster, and take a full snapshot of it."""
+        if not self._one_partition:
+            raise RefusedError("the log is seen to begin again where places fall on each partition")
+        self._fill()
+        self.append(steps.Snapshot("restored"))
+
+    def _fill(self) -> None:
+        """Let no table be empty: a snapshot says nothing of one."""
         empty = [name for name, table in self.server.tables.items() if not table.rows]
         for name in empty:
             insert = rows.Insert(name, (self.row(self.server.tables[name], new=True),))
             self.append(steps.Commit((insert,), reads=False))
-        self.append(steps.Snapshot("lost"))
 
     # --- changes of tables
 
@@ -373,6 +384,30 @@ class Maker:
         name, table = self.some()
         able = "dffn" if table.structure.key else "ffn"
         self.commit(ddl.SetIdentity(name, self._chance.choice(able)))
+
+    def key(self) -> None:
+        """DROP or ADD PRIMARY KEY."""
+        name, table = self.some()
+        able = [column.name for column in table.structure.columns if column.kind in KEYS]
+        size = 0 if table.structure.key and self._chance.random() < 0.4 else 1
+        if len(able) < size or table.structure.index is not None:
+            raise RefusedError("no column can be a key")
+        self.commit(ddl.SetKey(name, tuple(self._chance.sample(able, size))))
+
+    def mixed(self) -> None:
+        """Change rows and a table in one transaction."""
+        maker = Maker.__new__(Maker)
+        maker.__dict__ = {**self.__dict__, "steps": []}
+        before = self.statement()
+        change = self._chance.choice(("add", "drop_column", "rename_column", "rename"))
+        maker.append = lambda step: maker.steps.append(step)  # type: ignore[method-assign]
+        getattr(maker, change)()
+        statements = [one for step in maker.steps if isinstance(step, steps.Commit) for one in step.statements]
+        self.commit(before, *statements, self.statement())
+
+    def forget(self) -> None:
+        """Delete the old rows of the log of DDL."""
+        self.append(steps.ForgetDdl())
 
 
 def _other_schema(name: Name) -> str:

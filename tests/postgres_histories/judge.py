@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import traceback
 from collections import Counter
@@ -57,11 +58,11 @@ def judge(case: PgCase, log: Log, lake: Path, seconds: float = SHRINK_SECONDS) -
         parked = Counter(attempt.parked.values())
         tables = Counter(equal=attempt.equal.total(), parked=parked.total())
         return Figures(Counter(["parked" if parked else "equal"]), tables, parked, attempt.agreed)
-    kind = nature(problems)
+    kind = _nature(problems)
 
     def fails(one: Case) -> bool:
         try:
-            return nature(PgReplay(one, log, lake).run()) == kind
+            return _nature(PgReplay(one, log, lake).run()) == kind
         except Exception:  # the model cannot carry out what is left of the history
             return False
 
@@ -70,6 +71,13 @@ def judge(case: PgCase, log: Log, lake: Path, seconds: float = SHRINK_SECONDS) -
     text = described(case, attempt.story, attempt.run())
     flags = f"logs_ddl={case.logs_ddl}, on_unseen={case.on_unseen}, {case.style}"
     return Figures(Counter(["wrong"]), failures={case.seed: f"{text}\n{flags}"})
+
+
+def _nature(problems: Sequence[str]) -> tuple[str, ...]:
+    """Return what kind of failure it is, with the code or the first words of a reason."""
+    text = problems[0].partition(": ")[2] if problems else ""
+    code = re.search(r"\[([a-z_.]+)\]", text)
+    return nature(problems), code[1] if code else text.partition(": ")[2][:30] if "is parked" in text else ""
 
 
 def judge_all(seeds: Sequence[int], sizes: Sequence[int] | None = None, seconds: float = SHRINK_SECONDS) -> Figures:
@@ -82,7 +90,7 @@ def judge_all(seeds: Sequence[int], sizes: Sequence[int] | None = None, seconds:
                 one = judge(case_of(seed, *([sizes] if sizes else [])), log, lake, seconds)
             except Exception:
                 one = Figures(Counter(["wrong"]), failures={seed: traceback.format_exc()})
-            one.failures = {seed: text for text in one.failures.values()}
+            one.failures = dict.fromkeys([seed] if one.failures else [], "\n".join(one.failures.values()))
             figures.add(one)
     return figures
 

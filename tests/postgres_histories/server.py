@@ -152,8 +152,11 @@ class Server:
         self.wal: list[Transaction] = []
         self.lsn, self.millis = 26_000_000, START
         self.ddl_rows: list[Row] = []
+        self.ddl_id, self.system = 0, "7577000000000000001"
         self.open: list[Transaction] = []
         self.hazards: dict[int, set[str]] = {}
+        self.had: dict[Name, int] = {}  # by name: the table that had it last
+        self.unread: dict[Name, set[str]] = {}  # by name: reasons of records that stay in the quarantine
         self._attnums: dict[int, int] = {}
         self._xid, self._oid, self._uid, self._version = 700, 16_400, 0, 0
 
@@ -184,7 +187,7 @@ class Server:
             rows = self.tables[change.structure.name].rows
             rows.pop(change.uid, None)
             if change.after is not None:
-                rows[change.uid] = change.after
+                rows[change.uid] = dict(change.after)
         self._commit(transaction)
 
     def _execute(self, statements: Sequence[Statement]) -> Transaction | None:
@@ -211,6 +214,31 @@ class Server:
         """Return the next place in the WAL."""
         self.lsn += 8 * self.chance.randint(5, 400)
         return self.lsn
+
+    def restore(self) -> None:
+        """Go on as another cluster that was made from a dump: with lower places, and other numbers of tables."""
+        self.lsn //= 3
+        self.system = str(int(self.system) + 1)
+        for table in self.tables.values():
+            structure = table.structure
+            number = {column.attnum: n for n, column in enumerate(structure.columns, 1)}
+            columns = tuple(replace(column, attnum=number[column.attnum], missing=()) for column in structure.columns)
+            hazards = self.hazards.pop(structure.oid, None)
+            self._version += 1
+            table.structure = Structure(
+                self.oid(),
+                structure.name,
+                columns,
+                tuple(number[part] for part in structure.key),
+                structure.identity,
+                None if structure.index is None else number[structure.index],
+                self._version,
+            )
+            table.rows = {
+                uid: {number[attnum]: value for attnum, value in row.items()} for uid, row in table.rows.items()
+            }
+            if hazards:
+                self.hazards[table.structure.oid] = hazards
 
     def uid(self) -> int:
         """Return a number for a new row."""
@@ -264,8 +292,14 @@ class Server:
         unique += [(structure.index,)] if structure.index is not None else []
         return any(all(other[part] == row[part] for part in parts) for parts in unique for other in others)
 
+    def take(self, name: Name) -> None:
+        """Note that a table took a name; of another one's rows, read again, the key is then looked up in this one."""
+        if self.had.setdefault(name, self.table(name).structure.oid) != self.table(name).structure.oid:
+            self.endanger(name, "record.key_made_up")
+
     def endanger(self, name: Name, *reasons: str) -> None:
         """Note what may keep a table from being equal to the source."""
+        self.unread.setdefault(name, set()).update(one for one in reasons if one.startswith("record."))
         self.hazards.setdefault(self.table(name).structure.oid, set()).update(reasons)
 
     def picture(self) -> Picture:

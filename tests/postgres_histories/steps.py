@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from tests.histories.source import RefusedError
 from tests.histories.tools import Style
 from tests.postgres_histories.connector import Connector
-from tests.postgres_histories.ddl_log import install
+from tests.postgres_histories.ddl_log import forget, install
 from tests.postgres_histories.ddl_statements import BY_RULE, UNKNOWN
-from tests.postgres_histories.server import Name, Server, Statement, Structure, Table
+from tests.postgres_histories.server import Name, Server, Statement, Structure, Table, Transaction
+
+LASTING = {UNKNOWN, "record.value_missing", "record.key_made_up"}
+"""Reasons that a full snapshot does not take away."""
 
 
 class World:
@@ -40,13 +43,17 @@ class World:
             self.attempt(step)
         while self.server.open:
             self.server.end()
+        self.server.run([])
         self.connector.stream()
 
     def start(self) -> None:
         """Describe what is there, and take the first snapshot."""
         while self.server.open:
             self.server.end()
-        self.server.hazards.clear()
+        for table in self.server.tables.values():
+            if table.rows or not self.server.logs_ddl:
+                self.server.hazards.pop(table.structure.oid, None)
+        self.server.unread.clear()
         install(self.server)
         self.at_start = [table.structure for table in self.server.tables.values()]
         self.streams = True
@@ -85,7 +92,7 @@ class World:
         """Note that a full snapshot says all of the tables that have rows, where only rows show what changed."""
         for table in self.server.tables.values():
             if table.rows and not self.server.logs_ddl:
-                self.server.hazards.get(table.structure.oid, set()).intersection_update({UNKNOWN})
+                self.server.hazards.get(table.structure.oid, set()).intersection_update(LASTING)
 
 
 class Step(ABC):
@@ -165,6 +172,34 @@ class Close(Step):
     def sql(self) -> str:
         """Return the statement."""
         return "COMMIT of what is open"
+
+
+@dataclass(frozen=True)
+class ForgetDdl(Step):
+    """The old rows of the log of DDL are deleted."""
+
+    def run(self, world: World) -> None:
+        """Delete them, once the connector has them."""
+        if not world.streams or not world.server.logs_ddl:
+            raise RefusedError("there is no log that was read")
+        world.connector.stream()
+        world.server.run([_Forget()])
+
+    def sql(self) -> str:
+        """Return the statement."""
+        return "DELETE FROM ctl.ddl_log"
+
+
+class _Forget(Statement):
+    """DELETE of the rows of the log of DDL."""
+
+    def apply(self, server: Server, transaction: Transaction) -> None:
+        """Delete them."""
+        forget(server, transaction)
+
+    def sql(self) -> str:
+        """Return the statement."""
+        return "DELETE FROM ctl.ddl_log"
 
 
 class _OfConnector(Step):
@@ -298,7 +333,7 @@ class Snapshot(_OfConnector):
         if self.kind == "always":
             if any(self._is_doubled(world, table) for table in server.tables.values()):
                 raise RefusedError("rows without key would come twice")
-            place = max(connector.place, server.wal[connector.read - 1].end if connector.read else 0)
+            place = connector.reached
             if place == connector.place and not world.knows_attempts():
                 raise RefusedError("the rows of two snapshots would have one place")
             unread = len(server.wal)
@@ -309,7 +344,8 @@ class Snapshot(_OfConnector):
         if any(not table.rows for table in server.tables.values()):
             raise RefusedError("of an empty table the snapshot says nothing")
         if self.kind == "restored":
-            server.lsn = server.lsn // 3
+            server.restore()
+            install(server)
             world.new_logs += 1
         world.settle()
         connector.begin_epoch(server.step(), read=len(server.wal), exact_from=0)
@@ -318,8 +354,7 @@ class Snapshot(_OfConnector):
     def _is_older(world: World) -> bool:
         """Return whether a change that is streamed behind the snapshot has a place below that of the snapshot."""
         unread = world.server.wal[world.connector.read :]
-        end = world.server.wal[world.connector.read - 1].end if world.connector.read else 0
-        return any(change.lsn < max(end, world.connector.place) for one in unread for change in one.changes)
+        return any(change.lsn < world.connector.reached for one in unread for change in one.changes)
 
     @staticmethod
     def _is_doubled(world: World, table: Table) -> bool:
