@@ -44,6 +44,8 @@ def _changed(server: Server, name: Name, *, harmless: bool = False) -> None:
     """Note that a table was changed, where only rows can show it."""
     if not server.logs_ddl:
         server.endanger(name, *((BY_RULE,) if harmless else ASKED), UNKNOWN)
+        if server.had_before(name):
+            server.endanger(name, "apply.schema_missing")
 
 
 @dataclass(frozen=True)
