@@ -92,7 +92,8 @@ class World:
         """Note that a full snapshot says all of the tables that have rows, where only rows show what changed."""
         for table in self.server.tables.values():
             if table.rows and not self.server.logs_ddl:
-                self.server.hazards.get(table.structure.oid, set()).intersection_update(LASTING)
+                lasting = LASTING if table.structure.key else LASTING | {BY_RULE}
+                self.server.hazards.get(table.structure.oid, set()).intersection_update(lasting)
 
 
 class Step(ABC):

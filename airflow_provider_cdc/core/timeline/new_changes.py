@@ -167,7 +167,8 @@ def _new_structures(
 ) -> list[SchemaChange]:
     """Return the observed structures of unknown tables, and those that differ; most batches only repeat known ones.
 
-    One that a full snapshot repeats is new behind one that only streamed rows showed: the snapshot settles that.
+    One that a full snapshot repeats is new behind one that only streamed rows showed: the snapshot settles that, but
+    for a table without key, whose rows may come twice.
     """
     if not observed:
         return []
@@ -186,7 +187,7 @@ def _new_structures(
             continue
         unknown = _lacks_columns(timeline, name, change.position) and name not in discovered
         newest, rows = latest.get(name, (None, ""))
-        settles = change.rows == "read" and rows == "streamed"
+        settles = change.rows == "read" and rows == "streamed" and bool(schema.key)
         if unknown or (not change.fallback and (newest != schema or settles)):
             discovered.add(name)
             latest[name] = schema, change.rows
