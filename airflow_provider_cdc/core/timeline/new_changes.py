@@ -187,7 +187,7 @@ def _new_structures(
             continue
         unknown = _lacks_columns(timeline, name, change.position) and name not in discovered
         newest, rows = latest.get(name, (None, ""))
-        settles = change.rows == "read" and rows == "streamed" and bool(schema.key)
+        settles = change.rows == "read" and rows == "streamed" and schema is not None and bool(schema.key)
         if unknown or (not change.fallback and (newest != schema or settles)):
             discovered.add(name)
             latest[name] = schema, change.rows
