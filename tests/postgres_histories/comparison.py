@@ -25,7 +25,11 @@ def unlike(lake: pa.Table, content: Content, *, ordered: bool) -> list[str]:
     if (lake.column_names if ordered else sorted(lake.column_names)) != (names if ordered else sorted(names)):
         return [f"columns {lake.column_names} instead of {names}"]
     types = [(lake.schema.field(column.name).type, column.kind.lake, column.name) for column in columns]
-    wrong = [f"columns: {name} is {actual}, not {wanted}" for actual, wanted, name in types if actual != wanted]
+    wrong = [
+        f"columns: {name} is {actual}, not {expected_type}"
+        for actual, expected_type, name in types
+        if actual != expected_type
+    ]
     if wrong:
         return wrong
     actual = Counter(zip(*(stored_values(lake.column(c.name), c.kind) for c in columns), strict=True))

@@ -14,7 +14,7 @@ NAME, CONNECTOR, DATABASE = "pg", "postgresql", "shop"
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What the connector looks up about a table when it learns of it, which may be much later than the change.
+    """Hold what the connector looks up about a table when it learns of it, which may be much later than the change.
 
     :param key: names of the record's key, in its order.
     :param notnull: names of the columns that may not be NULL.

@@ -56,7 +56,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class _Where:
-    """What ``source`` says of one record's place."""
+    """Hold what ``source`` says of the position of one record."""
 
     structure: Structure
     sequence: tuple[int | None, int]
@@ -73,7 +73,7 @@ class Connector:
 
     :ivar read: how many transactions of the WAL were sent.
     :ivar committed: place up to which commits were processed; None until the first one was seen.
-    :ivar place: of the newest full snapshot, and ``begun`` how many transactions were not streamed then.
+    :ivar lsn: of the newest full snapshot, and ``begun`` how many transactions were not streamed then.
     :ivar exact_from: number of transactions from which on the lake holds what the source had: a snapshot may have read
         rows that are younger than it says.
     """
@@ -84,7 +84,7 @@ class Connector:
     sent: list[Sent] = field(default_factory=list)
     read: int = 0
     committed: int | None = None
-    place: int = 0
+    lsn: int = 0
     begun: int = 0
     exact_from: int = 0
     picture: Picture | None = None
@@ -115,21 +115,21 @@ class Connector:
             self._send(self.read, again=True)
             self.read += 1
 
-    def snapshot(self, names: Sequence[Name], mark_place: tuple[int | None, int], xid: int) -> None:
+    def snapshot(self, names: Sequence[Name], mark_lsns: tuple[int | None, int], xid: int) -> None:
         """Send all rows of tables, marked from first to last."""
         tables = [
             (name, table.structure, list(table.rows.values()))
-            for name, table in self._tables(names, full=mark_place[0] is None)
+            for name, table in self._tables(names, full=mark_lsns[0] is None)
         ]
         tables = [(name, structure, rows) for name, structure, rows in tables if rows]
         millis, last = self.server.millis, len(tables) - 1
         for number, (_, structure, rows) in enumerate(tables):
-            for place, row in enumerate(rows):
-                first, final = place == 0, place == len(rows) - 1
+            for number_of_row, row in enumerate(rows):
+                first, final = number_of_row == 0, number_of_row == len(rows) - 1
                 mark = "first_in_data_collection" if first else "last_in_data_collection" if final else "true"
                 mark = "last_in_data_collection" if final else mark
                 mark = "first" if first and not number else "last" if final and number == last else mark
-                where = _Where(structure, mark_place, millis, xid, mark_place[1], mark)
+                where = _Where(structure, mark_lsns, millis, xid, mark_lsns[1], mark)
                 self._add([self._row(where, "r", None, self._image(structure, row))], None)
 
     def _tables(self, names: Sequence[Name], *, full: bool) -> Iterator[tuple[Name, Table]]:
@@ -138,30 +138,30 @@ class Connector:
         if full and self.server.logs_ddl and self.server.ddl_rows:
             yield LOG, Table(STRUCTURE, dict(enumerate(self.server.ddl_rows)))
 
-    def begin_epoch(self, place: int, *, read: int, exact_from: int) -> None:
+    def begin_epoch(self, lsn: int, *, read: int, exact_from: int) -> None:
         """Take a full snapshot, and stream from a transaction on.
 
-        :param place: in the WAL, that the snapshot says it is of.
+        :param lsn: in the WAL, that the snapshot says it is of.
         :param read: transactions that are not streamed.
         :param exact_from: see :attr:`exact_from`.
         """
         self._meet_again()
-        self.snapshot(list(self.server.tables), (None, place), self.server.chance.randint(700, 999))
-        self.read, self.committed, self.exact_from, self.place, self.begun = read, None, exact_from, place, read
+        self.snapshot(list(self.server.tables), (None, lsn), self.server.chance.randint(700, 999))
+        self.read, self.committed, self.exact_from, self.lsn, self.begun = read, None, exact_from, lsn, read
         self._starts.clear()
         self.picture = self.server.picture() if exact_from <= read else None
         self.show()
 
-    def break_off(self, place: int) -> None:
+    def break_off(self, lsn: int) -> None:
         """Die in a full snapshot."""
         already = len(self.sent)
-        self.snapshot(list(self.server.tables), (None, place), self.server.chance.randint(700, 999))
+        self.snapshot(list(self.server.tables), (None, lsn), self.server.chance.randint(700, 999))
         del self.sent[self.chance.randint(already, len(self.sent)) :]
 
     @property
     def reached(self) -> int:
         """The place up to which the slot was read since the newest full snapshot."""
-        return self.server.wal[self.read - 1].end if self.read > self.begun else self.place
+        return self.server.wal[self.read - 1].end if self.read > self.begun else self.lsn
 
     def show(self) -> None:
         """Let the newest record complete what the lake must hold, if nothing more is on its way."""
@@ -172,9 +172,9 @@ class Connector:
 
     def read_again(self, rows: Sequence[Row], structure: Structure) -> None:
         """Send rows of an incremental snapshot, whose window was closed at the newest commit that was processed."""
-        place = self.committed or self.server.lsn
+        lsn = self.committed or self.server.lsn
         for row in rows:
-            where = _Where(structure, (place, place), self.server.millis, None, None, "incremental")
+            where = _Where(structure, (lsn, lsn), self.server.millis, None, None, "incremental")
             self._add([self._row(where, "r", None, self._image(structure, row))], self.picture)
 
     def _meet_again(self) -> None:

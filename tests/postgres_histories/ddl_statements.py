@@ -332,7 +332,7 @@ class SetKey(Statement):
 
 @dataclass(frozen=True)
 class _Conversion:
-    """How the server converts, whether it stores all rows again, and why that is not in the log."""
+    """Hold how the server converts, whether it stores all rows again, and why that is not in the log."""
 
     convert: Callable[[Any], Any]
     rewrites: bool = True

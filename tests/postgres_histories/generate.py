@@ -178,8 +178,8 @@ class Maker:
         free = [c for c in structure.columns if c.attnum not in (*structure.key, structure.index)]
         if not free:
             raise RefusedError("only a key")
-        chosen = self._chance.sample(free, self._chance.randint(1, min(2, len(free))))
-        return rows.Update(name, self.picks(), {c.name: self.value(c) for c in chosen})
+        columns = self._chance.sample(free, self._chance.randint(1, min(2, len(free))))
+        return rows.Update(name, self.picks(), {c.name: self.value(c) for c in columns})
 
     def a_move(self) -> Statement:
         """Return an UPDATE of a key; with long values only under FULL, but where hazards are wanted."""

@@ -25,7 +25,7 @@ SHRINK_SECONDS = 30.0
 
 @dataclass
 class Figures:
-    """What came of cases.
+    """Report the outcomes of cases.
 
     :ivar cases: by ``equal``, ``parked`` (some tables) and ``wrong``; ``tables`` are those at the end.
     :ivar reasons: of parked tables.

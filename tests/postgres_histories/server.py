@@ -126,7 +126,7 @@ class Picture:
 
 @dataclass
 class Transaction:
-    """What one transaction leaves in the WAL.
+    """Hold what one transaction leaves in the WAL.
 
     :param end: place behind its commit.
     :param millis: time of its commit.

@@ -60,11 +60,11 @@ class World:
         for name, table in self.server.tables.items():
             if not table.rows and not self.server.logs_ddl:
                 self.server.endanger(name, BY_RULE, UNKNOWN)
-        place = self.server.step()
+        lsn = self.server.step()
         if self.dies and self.knows_attempts():  # it is taken again on the slot that is there, of the same place
-            self.connector.break_off(place)
+            self.connector.break_off(lsn)
             self.server.millis += 5_000
-        self.connector.begin_epoch(place, read=len(self.server.wal), exact_from=0)
+        self.connector.begin_epoch(lsn, read=len(self.server.wal), exact_from=0)
 
     def attempt(self, step: Step) -> None:
         """Carry out a step, unless the server or the connector refuses it."""
@@ -301,10 +301,10 @@ class Blocking(_OfConnector):
         for step in self.until:
             world.attempt(step)
         names = [name for name in self.names if name in server.tables]
-        place = connector.committed or server.lsn
+        lsn = connector.committed or server.lsn
         server.millis += 1_000
         world.overtake(names)
-        connector.snapshot(names, (place, place), server.chance.randint(700, 999))
+        connector.snapshot(names, (lsn, lsn), server.chance.randint(700, 999))
         connector.exact_from = max(connector.exact_from, len(server.wal))
         connector.show()
 
@@ -334,13 +334,13 @@ class Snapshot(_OfConnector):
         if self.kind == "always":
             if any(self._is_doubled(world, table) for table in server.tables.values()):
                 raise RefusedError("rows without key would come twice")
-            place = connector.reached
-            if place == connector.place and not world.knows_attempts():
+            lsn = connector.reached
+            if lsn == connector.lsn and not world.knows_attempts():
                 raise RefusedError("the rows of two snapshots would have one place")
             unread = len(server.wal)
             world.settle()
             world.overtake(list(server.tables))
-            connector.begin_epoch(place, read=connector.read, exact_from=unread)
+            connector.begin_epoch(lsn, read=connector.read, exact_from=unread)
             return
         if any(not table.rows for table in server.tables.values()):
             raise RefusedError("of an empty table the snapshot says nothing")

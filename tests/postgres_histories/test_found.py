@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The smallest histories of mistakes that random ones found."""
+"""The smallest histories of mistakes that random ones results."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def problems(monkeypatch: pytest.MonkeyPatch, *steps: Step, snapshot_after: int,
     case = PgCase(1, steps, style, batches=batches, logs_ddl=logs_ddl)
     with lake_folder() as lake:
         replay = PgReplay(case, log, Path(lake))
-        found = replay.run()
-        assert found or not replay.parked
-        return found
+        results = replay.run()
+        assert results or not replay.parked
+        return results
 
 
 @pytest.mark.parametrize("kind", ["always", "lost"])

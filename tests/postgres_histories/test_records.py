@@ -63,21 +63,21 @@ def _kind(value: Any) -> str:
 
 def members(messages: Iterable[Parts]) -> set[tuple[str, str, str]]:
     """Return where a message has which member of which type; columns have no part in it."""
-    found = set()
+    results = set()
     for message in _parsed(value for _, value, _ in messages):
         payload = _payload(message)
         envelope = "row" if payload.get("op") else str(payload.get("status") or "other")
-        found |= {(envelope, name, _kind(value)) for name, value in payload.items()}
+        results |= {(envelope, name, _kind(value)) for name, value in payload.items()}
         for part in ("source", "transaction"):
-            found |= {(part, name, _kind(value)) for name, value in (payload.get(part) or {}).items()}
+            results |= {(part, name, _kind(value)) for name, value in (payload.get(part) or {}).items()}
         for collection in payload.get("data_collections") or ():
-            found |= {("collection", name, _kind(value)) for name, value in collection.items()}
-    return found
+            results |= {("collection", name, _kind(value)) for name, value in collection.items()}
+    return results
 
 
-def places(messages: Iterable[Parts]) -> set[tuple[str, str]]:
+def positions(messages: Iterable[Parts]) -> set[tuple[str, str]]:
     """Return marks of snapshots with the op, and with the form of the place of all rows."""
-    found = set()
+    results = set()
     for message in _parsed(value for _, value, _ in messages):
         payload = _payload(message)
         if "op" in payload and payload["op"] != "m":
@@ -85,48 +85,48 @@ def places(messages: Iterable[Parts]) -> set[tuple[str, str]]:
             mark = source["snapshot"] or "false"
             read = mark if mark in ("false", "incremental") else "read"
             sequence = re.sub(r"\d+", "n", source["sequence"])
-            found.add((mark, payload["op"]))
-            found.add((read, f"{sequence} lsn {_kind(source['lsn'])} txId {_kind(source['txId'])}"))
-    return found
+            results.add((mark, payload["op"]))
+            results.add((read, f"{sequence} lsn {_kind(source['lsn'])} txId {_kind(source['txId'])}"))
+    return results
 
 
 def images(messages: Iterable[Parts]) -> set[tuple[str, str, str, str]]:
     """Return which of key, image before and after records of each op have."""
-    found = set()
+    results = set()
     for key, value, _ in messages:
         if value is not None and (payload := _payload(json.loads(value))).get("op") not in (None, "m"):
-            found.add((payload["op"], _kind(key), _kind(payload["before"]), _kind(payload["after"])))
-    return found
+            results.add((payload["op"], _kind(key), _kind(payload["before"]), _kind(payload["after"])))
+    return results
 
 
 def headers(messages: Iterable[Parts]) -> set[tuple[str, ...]]:
     """Return the names of headers by the kind of message."""
-    found = set()
+    results = set()
     for _, value, names in messages:
         payload = {"op": "tombstone"} if value is None else _payload(json.loads(value))
         if payload.get("op") != "m":
-            found.add((payload.get("op", "other"), *sorted(names)))
-    return found
+            results.add((payload.get("op", "other"), *sorted(names)))
+    return results
 
 
 def schemas(messages: Iterable[Parts]) -> set[str]:
     """Return the schemas of columns, without names, numbers and labels, and those of the other members."""
-    found = set()
+    results = set()
     for message in _parsed(value for _, value, _ in messages):
         if "payload" not in message or "op" not in message["payload"] or message["payload"]["op"] == "m":
             continue
         for part in message["schema"]["fields"]:
             if part["field"] in ("before", "after"):
-                found |= {_without_names(column) for column in part["fields"]}
+                results |= {_without_names(column) for column in part["fields"]}
             else:
-                found.add(json.dumps(part, sort_keys=True))
-    return found
+                results.add(json.dumps(part, sort_keys=True))
+    return results
 
 
 def _without_names(column: dict[str, Any]) -> str:
-    kept = {name: value for name, value in column.items() if name not in ("field", "optional", "default")}
+    described = {name: value for name, value in column.items() if name not in ("field", "optional", "default")}
     text = re.sub(
-        r'"(scale|length|connect\.decimal\.precision)": "\d+"', r'"\1": "n"', json.dumps(kept, sort_keys=True)
+        r'"(scale|length|connect\.decimal\.precision)": "\d+"', r'"\1": "n"', json.dumps(described, sort_keys=True)
     )
     return re.sub(r'"allowed": "[^"]*"', '"allowed": "…"', text)
 
@@ -136,7 +136,7 @@ def test_each_member_is_recorded() -> None:
 
 
 def test_each_form_of_a_place_is_recorded() -> None:
-    assert places(modelled()) - places(recorded()) == set()
+    assert positions(modelled()) - positions(recorded()) == set()
 
 
 def test_each_combination_of_key_and_images_is_recorded() -> None:
