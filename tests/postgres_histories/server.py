@@ -155,6 +155,7 @@ class Server:
         self.ddl_id, self.system = 0, "7577000000000000001"
         self.open: list[Transaction] = []
         self.hazards: dict[int, set[str]] = {}
+        self.names: dict[int, set[Name]] = {}  # that each table ever had
         self.had: dict[Name, int] = {}  # by name: the table that had it last
         self._shapes: dict[int, list[tuple[tuple[str, str], ...]]] = {}
         self.unread: dict[Name, set[str]] = {}  # by name: reasons of records that stay in the quarantine
@@ -303,6 +304,7 @@ class Server:
 
     def take(self, name: Name) -> None:
         """Note that a table took a name; of another one's rows, read again, the key is then looked up in this one."""
+        self.names.setdefault(self.table(name).structure.oid, set()).add(name)
         if self.had.setdefault(name, self.table(name).structure.oid) != self.table(name).structure.oid:
             self.endanger(name, "record.key_made_up")
 
@@ -317,8 +319,12 @@ class Server:
             name: Content(table.structure, tuple(dict(row) for row in table.rows.values()))
             for name, table in self.tables.items()
         }
-        dangers = {name: frozenset(self.hazards.get(content.structure.oid, ())) for name, content in contents.items()}
-        return Picture(contents, dangers)
+        return Picture(contents, {name: self._hazards_of(name, one.structure.oid) for name, one in contents.items()})
+
+    def _hazards_of(self, name: Name, oid: int) -> frozenset[str]:
+        """Return those of a table, and those of records that came under a name which it has or had."""
+        names = {name, *self.names.get(oid, ())}
+        return frozenset(self.hazards.get(oid, ())).union(*(self.unread.get(one, ()) for one in names))
 
 
 def _shared(tables: dict[Name, Table]) -> dict[int, Any]:
