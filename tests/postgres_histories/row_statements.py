@@ -13,6 +13,7 @@ from tests.postgres_histories.server import Change, Name, Row, Server, Statement
 GHOST = (
     "record.key_made_up",
     "reason=image_missing",
+    "reason=row_unknown",
     "apply.row_not_found",
     "apply.contradicted",
     "apply.key_unproven",
