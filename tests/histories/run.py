@@ -37,9 +37,9 @@ from tests.histories.flaws import FILTERED, FILTERED_COLUMN, HIDDEN_HELPERS, REA
 from tests.histories.frames import CONNECTORS, registry_of
 from tests.histories.log import Crash, CrashError, Log, Partitions
 from tests.histories.neutral import Writer, creates
-from tests.histories.redelivery import sent
+from tests.histories.redelivery import Sent, sent
 from tests.histories.source import Content, Name, Picture, Statement
-from tests.histories.tools import PREFIX, TOOLS, UNREAD, Style
+from tests.histories.tools import PREFIX, TOOLS, UNREAD, Style, Tool
 from tests.sinks.kinds import options_of, sink_of, type_of
 
 _UNCLEAR = "source.generation_unclear"
@@ -120,14 +120,9 @@ class Replay:
             self.root = self.root / str(next(_ROOTS))
         self._sink_options = options_of(case.sink, self.root)
         self._rnd = random.Random(f"{case.seed} batches")
-        self._tool = tool = TOOLS[case.format]
-        wire, again = random.Random(f"{case.seed} wire"), random.Random(f"{case.seed} again")
-        connector = CONNECTORS.get(case.format)
-        writer = Writer(tool, case.style, wire, again) if connector is None else connector(case.style, wire, again)
-        units = list(writer.units(case.statements))
-        counts = {"restarts": case.restarts, "replays": case.replays}
-        self._sent = sent(units, again, doubles=case.doubles, by_clock=tool.by_clock, **counts)
-        self._format = open_format(case.format, tool.options)
+        self._tool = self._chosen_tool()
+        self._sent = self._records()
+        self._format = open_format(case.format, self._tool.options)
         self.log.partitions.clear()
         self._orders: dict[tuple[str, int], list[int]] = {}  # place in the order of sending of each record
         for order, item in enumerate(self._sent):
@@ -143,6 +138,19 @@ class Replay:
         self._topics = random.Random(f"{case.seed} topics")
         self._asked: list[str] = []
         self._approved: list[str] = []
+
+    def _chosen_tool(self) -> Tool:
+        return TOOLS[self.case.format]
+
+    def _records(self) -> Sequence[Sent]:
+        """Return everything that the tool sends, in its order."""
+        case, tool = self.case, self._tool
+        wire, again = random.Random(f"{case.seed} wire"), random.Random(f"{case.seed} again")
+        connector = CONNECTORS.get(case.format)
+        writer = Writer(tool, case.style, wire, again) if connector is None else connector(case.style, wire, again)
+        units = list(writer.units(case.statements))
+        counts = {"restarts": case.restarts, "replays": case.replays}
+        return sent(units, again, doubles=case.doubles, by_clock=tool.by_clock, **counts)
 
     def run(self) -> list[str]:
         """Run all batches; return what differs, in words: empty when all is well."""

@@ -55,6 +55,12 @@ def first_of(position: str) -> str:
     return ".".join([generation, first, *("0" * len(part) for part in rest)])
 
 
+def begins_event(position: str) -> bool:
+    """Return whether the first two numbers of a position are the same place."""
+    _, first, second, _ = position.split(".")
+    return first == second
+
+
 def is_before_log(position: str) -> bool:
     """Return whether a position stands before the source's log, as rows of a full load may: its first number is 0."""
     return not position[GENERATION_DIGITS + 1 :].partition(".")[0].strip("0")

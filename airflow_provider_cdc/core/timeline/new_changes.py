@@ -166,14 +166,18 @@ def _truncates(change: SchemaChange) -> bool:
 def _new_structures(
     known: Sequence[SchemaChange], observed: Sequence[SchemaChange], server: Server | None
 ) -> list[SchemaChange]:
-    """Return the observed structures of unknown tables, and those that differ; most batches only repeat known ones."""
+    """Return the observed structures of unknown tables, and those that differ; most batches only repeat known ones.
+
+    One that a full snapshot repeats is new behind one that only streamed rows showed: the snapshot settles that, but
+    for a table without key, whose rows may come twice.
+    """
     if not observed:
         return []
     timeline = build_timeline(known, server)
     latest: dict[TableName, Any] = {}
     for change in known:
         if not change.statement:
-            latest.update({TableName(d, t): schema for d, t, schema in change.structure})
+            latest.update({TableName(d, t): (schema, change.rows) for d, t, schema in change.structure})
     fresh: list[SchemaChange] = []
     discovered: set[TableName] = set()
     for change in observed:
@@ -183,9 +187,11 @@ def _new_structures(
         if name in timeline.doubtful or timeline.sent_again(name, change.position, change.time):
             continue
         unknown = _lacks_columns(timeline, name, change.position) and name not in discovered
-        if unknown or (not change.fallback and latest.get(name) != schema):
+        newest, rows = latest.get(name, (None, ""))
+        settles = change.rows == "read" and rows == "streamed" and schema is not None and bool(schema.key)
+        if unknown or (not change.fallback and (newest != schema or settles)):
             discovered.add(name)
-            latest[name] = schema
+            latest[name] = schema, change.rows
             fresh.append(change)
     return fresh
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_cdc.core.ddl.generated import Expression
-from airflow_provider_cdc.core.model.position import first_of, generation_of
+from airflow_provider_cdc.core.model.position import begins_event, first_of, generation_of
 from airflow_provider_cdc.core.model.relation import RelationChange, RelationEvent, RelationKind
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableName
 from airflow_provider_cdc.core.timeline.asked_changes import ON_DROP_COLUMN, ON_RENAME_COLUMN, Answer, AskedChanges
@@ -196,7 +196,8 @@ class Relations(Failovers):
         """
         last, owner = spans[-1] if spans else ("", None)
         if relation.created and relation.rows_before:
-            return max(last, first_of(change.position))
+            # its rows have first numbers of their own where the log names no commit before the transaction
+            return last if begins_event(change.position) else max(last, first_of(change.position))
         return change.position if relation.created or owner is not None else last
 
     def _bind(self, relation: RelationChange, number: tuple[str, int], table_id: str) -> _Relation:

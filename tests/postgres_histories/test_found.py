@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The smallest histories of mistakes that random ones results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.histories.log import Log
+from tests.histories.place import lake_folder
+from tests.histories.tools import Style
+from tests.postgres_histories.ddl_statements import Create, CreateAs
+from tests.postgres_histories.kinds import KINDS
+from tests.postgres_histories.replay import PgCase, PgReplay
+from tests.postgres_histories.row_statements import Insert
+from tests.postgres_histories.server import Column
+from tests.postgres_histories.steps import Commit, Snapshot, Step
+
+T, COPY = ("app", "t"), ("app", "copy")
+MADE = Create(T, (Column(1, "id", KINDS["integer"], notnull=True), Column(2, "v", KINDS["text"])), (1,))
+
+
+def problems(monkeypatch: pytest.MonkeyPatch, *steps: Step, snapshot_after: int, logs_ddl: bool, batches: int) -> list:
+    log = Log()
+    log.install(monkeypatch)
+    style = Style(partitions=1, snapshot_after=snapshot_after, transactions=True)
+    case = PgCase(1, steps, style, batches=batches, logs_ddl=logs_ddl)
+    with lake_folder() as lake:
+        replay = PgReplay(case, log, Path(lake))
+        results = replay.run()
+        assert results or not replay.parked
+        return results
+
+
+@pytest.mark.parametrize("kind", ["always", "lost"])
+@pytest.mark.parametrize("batches", [1, 3])
+def test_a_full_snapshot_settles_a_table_that_only_rows_showed(
+    kind: str, batches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = (Commit((MADE,)), Commit((Insert(T, ({"id": 1, "v": "a"},)),)), Snapshot(kind))
+    assert problems(monkeypatch, *steps, snapshot_after=0, logs_ddl=False, batches=batches) == []
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_table_made_of_a_query_begins_with_its_rows_in_the_first_transaction_behind_a_snapshot(
+    batches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # no commit was seen before it: each of its changes has a first place of its own
+    rows = tuple({"id": number, "v": str(number)} for number in range(3))
+    steps = (Commit((MADE,)), Commit((Insert(T, rows),)), Commit((CreateAs(COPY, T),)))
+    assert problems(monkeypatch, *steps, snapshot_after=2, logs_ddl=True, batches=batches) == []
