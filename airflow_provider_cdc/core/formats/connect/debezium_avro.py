@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
+
+import pyarrow as pa
 
 from airflow_provider_cdc.core.formats.connect import evidence
 from airflow_provider_cdc.core.formats.connect.debezium import DebeziumFormat
 from airflow_provider_cdc.core.formats.connect.envelope import Origin
 from airflow_provider_cdc.core.formats.connect.messages import Payload
 from airflow_provider_cdc.core.formats.connect.registered_schemas import HEAD, RegisteredSchemas, schema_id
-from airflow_provider_cdc.core.formats.contract import Headers
+from airflow_provider_cdc.core.formats.contract import Headers, Records
 from airflow_provider_cdc.core.formats.evidence import Evidence
 from airflow_provider_cdc.core.formats.near_misses import near_miss
 
@@ -21,12 +24,25 @@ class FrameReader:
 
     def __init__(self) -> None:
         self.schemas = RegisteredSchemas(Payload)
+        self._ahead: dict[int, tuple[tuple[str, ...] | None, Payload]] = {}
+
+    @contextmanager
+    def ahead(self, values: Iterable[bytes | None]) -> Iterator[None]:
+        """Read values together; :meth:`read` gives what they hold."""
+        self._ahead = self.schemas.together(values)
+        try:
+            yield
+        finally:
+            self._ahead = {}
 
     def read(self, value: bytes, headers: Headers = None) -> tuple[tuple[str, ...] | None, Payload]:
         """Return a message behind the columns that its schema gives a row, None where it is none of a row.
 
         :raises ValueError: it is not a message, or its schema is not known.
         """
+        known = self._ahead.pop(id(value), None)
+        if known is not None:
+            return known
         schema = self.schemas.of(value)
         return schema.columns, schema.read(value)
 
@@ -35,7 +51,9 @@ class FrameReader:
 
         :raises UnsupportedRecord: its schema is not known.
         """
-        return key if not key or key[0] or len(key) < HEAD else self.schemas.of(key).key_text
+        if not key or key[0] or len(key) < HEAD:
+            return key
+        return self.schemas.key_texts.get(key[:HEAD]) or self.schemas.of(key).key_text
 
     def near_miss(self, key: bytes | None, value: bytes) -> str | None:
         """Return what a record is that is not a message; a frame is nothing else."""
@@ -59,6 +77,11 @@ class WireFormat(DebeziumFormat):
         self._frames = FrameReader()
         super().__init__(options, self._frames)
 
+    def decode(self, records: Records) -> pa.RecordBatch:
+        """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
+        with self._frames.ahead(records.values):
+            return super().decode(records)
+
     def missing(self, frames: Iterable[bytes | None]) -> set[int]:
         """Return the ids that keys and values name and that nothing was learned of."""
         return self._frames.schemas.missing(frames)
@@ -70,7 +93,7 @@ class WireFormat(DebeziumFormat):
     def is_delete(self, value: bytes) -> bool:
         """Return whether a record is a row's delete."""
         try:
-            return self._frames.origin(value).op == "d"
+            return bool(self._frames.schemas.of(value).op(value) == "d")
         except (ValueError, RecursionError):
             return False
 

@@ -3,19 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
+from itertools import repeat
 from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
 
 from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord
 from airflow_provider_cdc.core.formats.connect.avro_code import Needed, Read, compiled
+from airflow_provider_cdc.core.formats.connect.avro_columns import read_together
 from airflow_provider_cdc.core.formats.connect.avro_types import AvroType, resolve, row_columns
 from airflow_provider_cdc.core.formats.connect.envelope import Origin
 
 HEAD = 5  # bytes: a zero and the schema's id
 MOST_ID = 2**31 - 1  # an id is an int of Java, never negative
+_MANY = 256  # frames of one schema that are read together: each member of the schema costs some calls of Arrow
+_AT_ONCE = 10_000
+_EXACT = frozenset({"record", "string", "enum", "int", "long", "boolean", "null"})  # of one type in JSON, too
 _UNKNOWN = "record.schema_unknown"
 _encode: Any = msgspec.json.Encoder().encode
 
@@ -42,7 +49,12 @@ class AvroSchema(Generic[M]):
         self.columns = row_columns(self.type)
         self.key_text = _key_text(self.type)
         self._message = message
-        self._read = compiled(self.type, *_members(message))
+        self._needed, raw = _members(message)
+        self._apart = {name for name in raw if "." not in name}
+        self._read = compiled(self.type, self._needed, raw)
+        outside = (part for name, part in self.type.fields if name in self._needed.keys() - self._apart)
+        self._exact = all(part.kind in _EXACT for member in outside for part in member.below())
+        self._decode_list = msgspec.json.Decoder(list[message]).decode  # type: ignore[valid-type]
 
     def read(self, frame: bytes) -> M:
         """Return the message that a frame holds.
@@ -51,12 +63,32 @@ class AvroSchema(Generic[M]):
         """
         return msgspec.convert(self._datum(frame, self._read), self._message)
 
+    def read_together(self, frames: Sequence[bytes]) -> list[M]:
+        """Return the messages that frames hold, for a third of the cost where they are thousands.
+
+        :raises ValueError: one of them is none of this schema; :meth:`read` says which.
+        """
+        if not self._exact:
+            raise ValueError("a member that JSON would show as one of another type")
+        text, apart = read_together(self.type, frames, HEAD, self._needed, self._apart)
+        messages: list[M] = self._decode_list(text)
+        for name, values in apart.items():
+            deque(map(setattr, messages, repeat(name), map(msgspec.Raw, values)), 0)
+        return messages
+
     def origin(self, frame: bytes) -> Origin:
         """Return the members that name a message's table.
 
         :raises ValueError: as :meth:`read`, or they have other types.
         """
         return msgspec.convert(self._datum(frame, self._read), Origin)
+
+    def op(self, frame: bytes) -> Any:
+        """Return what was done with a row.
+
+        :raises ValueError: as :meth:`read`.
+        """
+        return self._datum(frame, self._read_op).get("op")
 
     def json(self, frame: bytes) -> bytes:
         """Return all that a frame holds as Connect's JSON converter writes it.
@@ -68,6 +100,10 @@ class AvroSchema(Generic[M]):
         except OverflowError:
             raise ValueError(f"a number of more than 64 bits in a record of the schema {schema_id(frame)}") from None
         return text
+
+    @cached_property
+    def _read_op(self) -> Read:
+        return compiled(self.type, {"op": None})
 
     @cached_property
     def _read_all(self) -> Read:
@@ -113,6 +149,7 @@ class RegisteredSchemas(Generic[M]):
         self._message = message
         self._schemas: dict[int, AvroSchema[M] | UnsupportedRecord] = {}
         self._by_head: dict[bytes, AvroSchema[M]] = {}  # by the first bytes of their frames
+        self.key_texts: dict[bytes, bytes] = {}  # by the same bytes
         self._layouts: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def missing(self, frames: Iterable[bytes | None]) -> set[int]:
@@ -125,7 +162,8 @@ class RegisteredSchemas(Generic[M]):
         for identity, answer in schemas.items():
             try:
                 schema = self._schemas[identity] = self._opened(identity, answer)
-                self._by_head[b"\0" + identity.to_bytes(HEAD - 1, "big")] = schema
+                head = b"\0" + identity.to_bytes(HEAD - 1, "big")
+                self._by_head[head], self.key_texts[head] = schema, schema.key_text
             except UnsupportedRecord as refusal:
                 self._schemas[identity] = refusal
 
@@ -147,6 +185,25 @@ class RegisteredSchemas(Generic[M]):
         if isinstance(schema, UnsupportedRecord):
             raise UnsupportedRecord(schema.code, str(schema) + _eight_bytes(frame))
         return schema
+
+    def together(self, frames: Iterable[bytes | None]) -> dict[int, tuple[tuple[str, ...] | None, M]]:
+        """Return what frames hold by their ``id()``: of those of which many have one schema and none is damaged."""
+        by_head: dict[bytes, list[bytes]] = {}
+        for frame in frames:
+            if frame is not None:
+                by_head.setdefault(frame[:HEAD], []).append(frame)
+        read: dict[int, tuple[tuple[str, ...] | None, M]] = {}
+        for head, some in by_head.items():
+            schema = self._by_head.get(head)
+            if schema is None or len(some) < _MANY:
+                continue
+            size = -(-len(some) // -(-len(some) // _AT_ONCE))  # of parts that are equally large
+            for first in range(0, len(some), size):
+                part = some[first : first + size]
+                with suppress(ValueError, RecursionError):
+                    messages = schema.read_together(part)
+                    read.update(zip(map(id, part), zip(repeat(schema.columns), messages), strict=True))
+        return read
 
     def _opened(self, identity: int, answer: Mapping[str, Any] | None) -> AvroSchema[M]:
         if answer is None:
