@@ -33,7 +33,8 @@ _STEPS = tuple(
         (0x0000_0000_0FFF_FFFF, 0x0FFF_FFFF_0000_0000, 4),
     )
 )
-_BOOLEANS = pa.array(["false", "true"])
+_BOOLEANS = ["false", "true"]
+_MOST_BYTES = 1 << 30  # places in them are numbers of 32 bits
 _SHORT = 64  # bytes of a text of which it is looked whether all values have it
 _encode: Any = msgspec.json.Encoder().encode
 
@@ -55,6 +56,8 @@ def read_together(
     """
     sizes = np.fromiter(map(len, frames), np.int64, len(frames))
     ends = sizes.cumsum()
+    if ends[-1] > _MOST_BYTES:
+        raise Unfit
     values = _Values(_Bytes(b"".join((*frames, _PAD))), ends - sizes + head)
     pieces: Pieces = ["{"]
     members: dict[str, list[bytes]] = {}
@@ -196,7 +199,7 @@ class _Values:
                 return [self._choice(self._one(), _BOOLEANS)]
             case "enum":
                 symbols = [_encode(symbol).decode() for symbol in kind.symbols]
-                return [self._choice(self._number() >> _ONE, pa.array(symbols, pa.string()))]
+                return [self._choice(self._number() >> _ONE, symbols)]
             case "null":
                 return ["null"]
         return [self._one_by_one(compiled(replace(kind, null=None)))]
@@ -208,9 +211,9 @@ class _Values:
         for at in self.at.tolist():
             try:
                 value, end = read(self._data.data, at)
+                texts.append(_encode(value))
             except Exception:  # what reading bytes that do not fit stumbles on
                 raise Unfit from None
-            texts.append(_encode(value))
             ends.append(end)
         self._move(np.array(ends) - self.at)
         return pa.array(texts, pa.binary()).cast(pa.string())
@@ -332,10 +335,10 @@ class _Values:
         return _every_second(bounds, self._data.buffer)
 
     @staticmethod
-    def _choice(number: NDArray[Any], texts: pa.StringArray) -> pa.StringArray:
+    def _choice(number: NDArray[Any], texts: list[str]) -> pa.StringArray:
         if number.max() >= len(texts):
             raise Unfit
-        return texts.take(pa.array(number.astype(np.int32)))
+        return pa.array(texts, pa.string()).take(pa.array(number.astype(np.int32)))
 
 
 def _count(low: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ from itertools import repeat
 from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
+import pyarrow as pa
 
 from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord
 from airflow_provider_cdc.core.formats.connect.avro_code import Needed, Read, compiled
@@ -21,7 +22,7 @@ from airflow_provider_cdc.core.formats.connect.envelope import Origin
 HEAD = 5  # bytes: a zero and the schema's id
 MOST_ID = 2**31 - 1  # an id is an int of Java, never negative
 _MANY = 256  # frames of one schema that are read together: each member of the schema costs some calls of Arrow
-_AT_ONCE = 10_000
+_AT_ONCE, _BYTES_AT_ONCE = 10_000, 8 << 20
 _EXACT = frozenset({"record", "string", "enum", "int", "long", "boolean", "null"})  # of one type in JSON, too
 _UNKNOWN = "record.schema_unknown"
 _encode: Any = msgspec.json.Encoder().encode
@@ -197,10 +198,11 @@ class RegisteredSchemas(Generic[M]):
             schema = self._by_head.get(head)
             if schema is None or len(some) < _MANY:
                 continue
-            size = -(-len(some) // -(-len(some) // _AT_ONCE))  # of parts that are equally large
+            parts = 1 + max(len(some) // _AT_ONCE, sum(map(len, some)) // _BYTES_AT_ONCE)
+            size = -(-len(some) // parts)
             for first in range(0, len(some), size):
                 part = some[first : first + size]
-                with suppress(ValueError, RecursionError):
+                with suppress(ValueError, RecursionError, pa.ArrowException):
                     messages = schema.read_together(part)
                     read.update(zip(map(id, part), zip(repeat(schema.columns), messages), strict=True))
         return read
