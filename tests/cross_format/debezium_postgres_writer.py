@@ -52,7 +52,7 @@ def _translated(message: Message, event: Event, what: Row) -> Message:
     payload["before"] = _key_alone(payload["before"], fields, what) if payload["op"] == "d" else None
     payload["source"] = _source(event, what)
     order = {"total_order": 1, "data_collection_order": 1}
-    payload["transaction"] = {"id": f"{event.transaction}:{_place(event)}", **order}
+    payload["transaction"] = {"id": f"{event.transaction}:{_lsn(event)}", **order}
     return replace(message, value=compact(record).encode())
 
 
@@ -63,7 +63,7 @@ def _key_alone(before: Mapping[str, Any], fields: list[dict[str, Any]], what: Ro
 
 
 def _source(event: Event, what: Row) -> dict[str, Any]:
-    place = _place(event)
+    lsn = _lsn(event)
     return {
         "version": "3.6.1.Final",
         "connector": "postgresql",
@@ -71,16 +71,16 @@ def _source(event: Event, what: Row) -> dict[str, Any]:
         "ts_ms": event.time_ms,
         "snapshot": "false",
         "db": "bank",
-        "sequence": f'["{place - 8}","{place}"]',
+        "sequence": f'["{lsn - 8}","{lsn}"]',
         "ts_us": event.time_ms * 1000,
         "ts_ns": event.time_ms * 1_000_000,
         "schema": what.database,
         "table": what.table,
         "txId": event.transaction,
-        "lsn": place,
+        "lsn": lsn,
         "xmin": None,
     }
 
 
-def _place(event: Event) -> int:
+def _lsn(event: Event) -> int:
     return (event.file << 32) + event.pos

@@ -34,7 +34,7 @@ _STEPS = tuple(
     )
 )
 _BOOLEANS = ["false", "true"]
-_MOST_BYTES = 1 << 30  # places in them are numbers of 32 bits
+_MOST_BYTES = 1 << 30  # indexes into them are numbers of 32 bits
 _SHORT = 64  # bytes of a text of which it is looked whether all values have it
 _encode: Any = msgspec.json.Encoder().encode
 
@@ -311,9 +311,9 @@ class _Values:
         if 0 < size <= _SHORT and (sizes == size).all() and int(at.max()) + size <= self._data.end:
             first = self._data.data[at[0] : at[0] + size]
             # the last eight bytes of a longer text are looked at again
-            places = range(0, size - 7, 8) if size % 8 == 0 else (*range(0, size - 7, 8), max(0, size - 8))
+            begins = range(0, size - 7, 8) if size % 8 == 0 else (*range(0, size - 7, 8), max(0, size - 8))
             mask = np.uint64((1 << 8 * min(size, 8)) - 1)
-            if all(not ((self._data.eight[at + n] ^ self._data.eight[at[0] + n]) & mask).any() for n in places):
+            if all(not ((self._data.eight[at + n] ^ self._data.eight[at[0] + n]) & mask).any() for n in begins):
                 self._move(sizes)
                 text: str = _encode(first.decode())[1:-1].decode()
                 return text
