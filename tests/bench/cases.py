@@ -11,7 +11,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_cdc.core.formats.registry import format_names
 from tests.bench.contestants import (
     CLEARED,
     Arena,
@@ -29,12 +28,13 @@ from tests.bench.contestants import (
     clear,
 )
 from tests.bench.data import Feed, Record
-from tests.bench.formats_data import TABLE, Orders, pipeline_of, records_of, typed
+from tests.bench.formats_data import TABLE, Orders, case_names, pipeline_of, records_of, typed, writer_of
 from tests.bench.large_target import LAYOUT_CHANGES, Changes, LayoutChange, Snapshot
 from tests.bench.producing import produce
 from tests.bench.report import say
 from tests.bench.rounds import Rounds
 from tests.bench.structure import SCHEMA_TOPIC
+from tests.cross_format.writers import registry_of
 from tests.services.broker import Broker
 from tests.services.spark_cluster import SparkCluster
 
@@ -77,8 +77,8 @@ class Cases:
                 self._stored(f"{stored} stored rows, {layout.name}", stored, recent=True, layout=layout)
         if self._options.snapshot:
             self._snapshot(self._options.snapshot)
-        for wire in format_names():
-            self._format(wire, self._options.format_changes)
+        for name in case_names():
+            self._format(name, self._options.format_changes)
 
     # ---- a large table
 
@@ -161,20 +161,25 @@ class Cases:
 
     # ---- one wire format
 
-    def _format(self, wire: str, changes: int) -> None:
+    def _format(self, name: str, changes: int) -> None:
         """Return the same orders as one tool writes them: its floors, landing, and the whole batch."""
-        case = f"format {wire}"
+        case = f"format {name}"
         if not self._rounds.selects(case):
             return
-        orders = Orders()
-        arena = Arena(
-            self._folder, self._broker.bootstrap, [TABLE], pipeline=pipeline_of(wire), policy=self._options.policy
-        )
-        rows = f"bench.{wire}.rows"
-        with self._topics({rows: 2, f"bench.{wire}.schema": 1}):
-            arena.ranges = self._produce(case, {rows: 2}, records_of(wire, orders, changes, 2))
+        orders, writer = Orders(), writer_of(name)
+        rows = f"bench.{name}.rows"
+        with self._topics({rows: 2, f"bench.{name}.schema": 1}), registry_of(writer) as registry:
+            arena = Arena(
+                self._folder,
+                self._broker.bootstrap,
+                [TABLE],
+                pipeline=pipeline_of(name, writer),
+                policy=self._options.policy,
+                registry=registry.get("url"),
+            )
+            arena.ranges = self._produce(case, {rows: 2}, records_of(name, writer, orders, changes, 2))
             spark, inline = Ours(arena), Inline(arena)
-            truth = {TABLE: typed(orders.content)}
+            truth = {TABLE: typed(name, orders.content)}
             self._rounds.warm_up(spark)
             self._rounds.compete(case, [spark, inline], changes, lambda: truth)
             self._rounds.compete(case, [Land(arena, inline), FormatEnvelope(arena)], changes, None)

@@ -37,6 +37,7 @@ class Arena:
     pipeline: source and tables as ours states them.
     policy: further keys of ours.
     cluster: runs the batches of `OnCluster`.
+    registry: address of the schema registry, where there is one.
     """
 
     folder: Path
@@ -47,6 +48,7 @@ class Arena:
     pipeline: Mapping[str, Any] = field(default_factory=lambda: {"source": DEBEZIUM})
     policy: Mapping[str, Any] = field(default_factory=dict)
     cluster: SparkCluster | None = None
+    registry: str | None = None
 
     @property
     def ranges_text(self) -> str:
@@ -124,7 +126,7 @@ class Ours(Contestant):
             **self.arena.pipeline,
             "source": {"connection": "bench_kafka", **self.arena.pipeline["source"]},
             "sink": {"type": "delta", "root": str(self.root)},
-            "policy": {"engine": self.engine, **self.arena.policy},
+            "policy": {"engine": self.engine, **self.arena.pipeline.get("policy", {}), **self.arena.policy},
             "ledger": f"sqlite:///{self.folder}/ledger.db",
             **self.settings,
         }
@@ -156,10 +158,12 @@ class Ours(Contestant):
 
     def environment(self) -> dict[str, str]:
         connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": self.arena.bootstrap}}
+        registry = {"conn_type": "http", "host": self.arena.registry}
         return {
             "AIRFLOW_HOME": str(self.arena.folder / "airflow"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
             "AIRFLOW_CONN_BENCH_KAFKA": json.dumps(connection),
+            **({"AIRFLOW_CONN_BENCH_REGISTRY": json.dumps(registry)} if self.arena.registry else {}),
         }
 
 

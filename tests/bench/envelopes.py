@@ -51,7 +51,7 @@ def envelope_decoder(name: str, sample: bytes) -> Decode:
 
     :param sample: a record, whose order of members is that in which they are found fastest.
     """
-    if name == "drs-avro":
+    if name.endswith("avro"):
         return len  # Avro has no envelope: nothing can be found without reading all before it
     if name.endswith("protobuf"):
         return _envelope_message(name)
@@ -80,14 +80,21 @@ def _envelope_message(name: str) -> Decode:
     return dts_pb2.Envelope.FromString  # type: ignore[no-any-return]
 
 
-def plain_decoder(name: str, options: dict[str, str]) -> Decode:
-    """Return what a skilled user writes first: each record to Python objects, each row to a dict; returns the rows."""
+def plain_decoder(
+    name: str, options: Mapping[str, str], schemas: Mapping[int, Mapping[str, Any] | None] | None = None
+) -> Decode:
+    """Return what a skilled user writes first: each record to Python objects, each row to a dict; returns the rows.
+
+    :param schemas: of the registry, by id.
+    """
     if name == "canal-protobuf":
         return _plain_canal
     if name == "dts-protobuf":
         return _plain_dts()
     if name == "drs-avro":
         return _plain_avro(options)
+    if name == "debezium-avro":
+        return _plain_frames(schemas or {})
     return lambda value: [json.loads(value)]
 
 
@@ -175,13 +182,26 @@ def _vendor_entries() -> Any:
     return GetMessageClass(pool.FindMessageTypeByName(f"{file.package}.Entries"))
 
 
-def _plain_avro(options: dict[str, str]) -> Decode:
+def _plain_avro(options: Mapping[str, str]) -> Decode:
     import io
 
     import fastavro
 
     schema = fastavro.parse_schema(json.loads(options["schema"]))
     return lambda value: [fastavro.schemaless_reader(io.BytesIO(value), schema)]
+
+
+def _plain_frames(schemas: Mapping[int, Mapping[str, Any] | None]) -> Decode:
+    import io
+
+    import fastavro
+
+    parsed = {
+        identity.to_bytes(4, "big"): fastavro.parse_schema(json.loads(answer["schema"]))
+        for identity, answer in schemas.items()
+        if answer
+    }
+    return lambda value: [fastavro.schemaless_reader(io.BytesIO(value[5:]), parsed[value[1:5]])]
 
 
 def main() -> None:

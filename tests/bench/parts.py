@@ -13,6 +13,7 @@ import argparse
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 from spark_jobs.workers.task_transport import shut_out_pandas
 
@@ -54,14 +55,18 @@ def _decode(document: dict, records: int, plain: bool) -> dict:
 
     from airflow_provider_cdc.core.documents import JobDocument
     from airflow_provider_cdc.core.formats.common.record_groups import whole_groups
+    from airflow_provider_cdc.core.formats.common.schema_supply import SchemaSupply
     from airflow_provider_cdc.core.formats.contract import Grouped, Records, needs_headers
     from airflow_provider_cdc.core.formats.registry import open_format
+    from airflow_provider_cdc.core.schema_registry.client import ask
     from spark_jobs.readers.task_reader import read_chunks
     from spark_jobs.workers.malloc import keep_memory
     from tests.bench.envelopes import plain_decoder
 
     job = JobDocument.from_document(document)
     wire = open_format(job.format, job.format_options)
+    answers: dict[int, Any] = {}  # of the schema registry
+    schemas = SchemaSupply(lambda ids: answers.update(ask(job.registry, ids)) or answers)
     batches: list[Records] = []
     left = records
     for chunk in sorted(job.chunks, key=lambda chunk: chunk.start - chunk.end):
@@ -70,7 +75,7 @@ def _decode(document: dict, records: int, plain: bool) -> dict:
             if left > 0
             else iter(())
         )
-        for batch in whole_groups(source, wire) if isinstance(wire, Grouped) else source:
+        for batch in whole_groups(source, wire) if isinstance(wire, Grouped) else schemas.ahead_of(source, wire):
             batches.append(batch)
             left -= len(batch)
             if left <= 0:
@@ -79,8 +84,8 @@ def _decode(document: dict, records: int, plain: bool) -> dict:
     keep_memory()  # as the land task does
     times, rows = [], sum(map(len, batches))
     for _ in range(3):
-        wires = {batch.topic: open_format(job.format, job.format_options) for batch in batches}
-        each = plain_decoder(job.format, job.format_options)
+        wires = {batch.topic: schemas.taught(open_format(job.format, job.format_options)) for batch in batches}
+        each = plain_decoder(job.format, job.format_options, answers)
         begin = time.process_time()
         if plain:
             sum(len(each(value)) for batch in batches for value in batch.values if value)

@@ -14,12 +14,13 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from airflow_provider_cdc.core.formats.contract import Records
+from airflow_provider_cdc.core.formats.contract import Records, Registered
 from airflow_provider_cdc.core.formats.registry import open_format
 from tests.bench import plots, results
 from tests.bench.__main__ import options_of
 from tests.bench.contestants import CLEARED, clear
 from tests.bench.data import Feed, differences
+from tests.bench.formats_data import Orders, case_names, records_of, writer_of
 from tests.bench.large_target import LAYOUT_CHANGES, Changes, LayoutChange, Snapshot
 from tests.bench.measure import measure
 from tests.bench.report import Figures, marginals, table, targets
@@ -101,6 +102,20 @@ def test_our_decoder_takes_every_record() -> None:
         assert kinds.count("row") == 1_000
         assert kinds.count("schema") == 2
         assert kinds.count("error") == 0
+
+
+@pytest.mark.parametrize("name", case_names())
+def test_our_decoder_takes_every_record_of_each_case(name: str) -> None:
+    writer = writer_of(name)
+    records = [r for r in records_of(name, writer, Orders(), 200, 1) if r.topic.endswith("rows")]
+    wire = open_format(writer.format, writer.options)
+    if isinstance(wire, Registered):
+        wire.learn(writer.schemas)  # type: ignore[attr-defined]
+    columns = [list(values) for values in zip(*((r.key, r.value, r.headers) for r in records), strict=True)]
+    numbers = list(range(len(records)))
+    kinds = wire.decode(Records("rows", 0, numbers, numbers, *columns)).column("kind").to_pylist()
+    assert kinds.count("row") == 200
+    assert kinds.count("error") == 0
 
 
 def test_differences_are_seen() -> None:

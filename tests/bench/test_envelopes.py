@@ -9,14 +9,16 @@ import msgspec
 import pytest
 
 from tests.bench.envelopes import ENVELOPES, envelope_decoder
-from tests.bench.formats_data import Orders, records_of
+from tests.bench.formats_data import Orders, records_of, writer_of
 
 IMAGES = {"data", "old", "before", "after", "prevStruct", "postStruct", "key"}
 
 
 @pytest.mark.parametrize("name", sorted(ENVELOPES))
 def test_the_floor_finds_what_each_envelope_says(name: str) -> None:
-    values = [r.value for r in records_of(name, Orders(), 20, 1) if r.topic.endswith("rows") and r.value]
+    values = [
+        r.value for r in records_of(name, writer_of(name), Orders(), 20, 1) if r.topic.endswith("rows") and r.value
+    ]
     values = [value for value in values if not value.endswith(b'"payload":null}')]  # tombstones of dtle
     read = envelope_decoder(name, values[0])
     for value in values:

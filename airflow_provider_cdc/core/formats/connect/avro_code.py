@@ -75,16 +75,16 @@ number = _unrolled()
 """Return the zigzag number at an index, not decoded, and the index behind it; ValueError where it has no end."""
 
 
-def _point(value: float) -> float | str:
+def point(value: float) -> float | str:
     """Return a number with a point in JSON: NaN and the infinities are texts there."""
     if value - value == 0:
         return value
     return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
 
 
-def _short(value: float) -> float | str:
+def short(value: float) -> float | str:
     """Return a FLOAT with the fewest digits that distinguish it from others."""
-    return float(str(np.float32(value))) if value - value == 0 else _point(value)
+    return float(str(np.float32(value))) if value - value == 0 else point(value)
 
 
 def _items(b: bytes, p: int, read: Read) -> tuple[list[Any], int]:
@@ -120,7 +120,7 @@ class _Code:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.names: dict[str, Any] = {
-            "number": number, "double": _double, "single": _single, "point": _point, "short": _short, "items": _items,
+            "number": number, "double": _double, "single": _single, "point": point, "short": short, "items": _items,
             "encode": _encode, "Raw": msgspec.Raw, "NULL": msgspec.Raw(b"null"),
         }  # fmt: skip
         self._count = 0
@@ -181,7 +181,9 @@ class _Code:
                 decoded = ".decode()" if kind.kind == "string" else ""
                 self._say(depth, "e = p + (n >> 1)", f"{name} = b[p:e]{decoded}", "p = e")
             case "fixed":
-                self._say(depth, f"{name} = b[p:p + {kind.size}]", f"p += {kind.size}")
+                # what lies behind the end would be an empty value, and an array of those would have no end
+                self._say(depth, f"{name} = b[p:p + {kind.size}]", f"p += {kind.size}", "if p > len(b):")
+                self._say(depth, " raise ValueError('the end of the bytes')")
             case "enum":
                 self._say(depth, "n, p = number(b, p)", f"{name} = {self._known(kind.symbols)}[n >> 1]")
             case "record":

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
+
+import pyarrow as pa
 
 from airflow_provider_cdc.core.formats.connect import evidence
 from airflow_provider_cdc.core.formats.connect.adjusted_names import can_spell, columns_of
@@ -16,7 +19,7 @@ from airflow_provider_cdc.core.formats.connect.frames import HEAD, schema_id
 from airflow_provider_cdc.core.formats.connect.json_messages import demand_known
 from airflow_provider_cdc.core.formats.connect.messages import Payload
 from airflow_provider_cdc.core.formats.connect.registered_schemas import RegisteredSchemas
-from airflow_provider_cdc.core.formats.contract import Headers
+from airflow_provider_cdc.core.formats.contract import Headers, Records
 from airflow_provider_cdc.core.formats.evidence import Evidence
 from airflow_provider_cdc.core.formats.near_misses import near_miss
 
@@ -26,24 +29,38 @@ class FrameReader:
 
     def __init__(self) -> None:
         self.schemas = RegisteredSchemas(Payload)
+        self._ahead: dict[int, tuple[tuple[str, ...] | None, Payload]] = {}
+
+    @contextmanager
+    def ahead(self, values: Iterable[bytes | None]) -> Iterator[None]:
+        """Read values together; :meth:`read` gives what they hold."""
+        self._ahead = self.schemas.together(values)
+        try:
+            yield
+        finally:
+            self._ahead = {}
 
     def read(self, value: bytes, headers: Headers = None) -> tuple[tuple[str, ...] | None, Payload]:
         """Return a message behind the columns that its schema gives a row, None where it is none of a row.
 
         :raises ValueError: it is not a message, or its schema is not known.
         """
-        schema = self.schemas.of(value)
-        message = schema.read(value)
-        if message.source is None:
-            demand_known(schema.json(value))
-        return schema.columns, message
+        known = self._ahead.pop(id(value), None)
+        if known is None:
+            schema = self.schemas.of(value)
+            known = schema.columns, schema.read(value)
+        if known[1].source is None:
+            demand_known(self.schemas.of(value).json(value))
+        return known
 
     def key(self, key: bytes | None) -> bytes | None:
         """Return a key in JSON: of a frame its schema alone, for the values are those of the row.
 
         :raises UnsupportedRecord: its schema is not known.
         """
-        return key if not key or key[0] or len(key) < HEAD else self.schemas.of(key).key_text
+        if not key or key[0] or len(key) < HEAD:
+            return key
+        return self.schemas.key_texts.get(key[:HEAD]) or self.schemas.of(key).key_text
 
     def near_miss(self, key: bytes | None, value: bytes) -> str | None:
         """Return what a record is that is not a message, in words for people; None where it is nothing known."""
@@ -64,7 +81,7 @@ class FrameReader:
     def is_delete(self, value: bytes) -> bool:
         """Return whether a record is a row's delete."""
         try:
-            return self.origin(value).op == "d"
+            return bool(self.schemas.of(value).op(value) == "d")
         except (ValueError, RecursionError):
             return False
 
@@ -75,6 +92,11 @@ class FlatFrameReader(FrameReader):
     def __init__(self, flat: Flattening) -> None:
         super().__init__()
         self._rows = FlatRows(flat)
+
+    @contextmanager
+    def ahead(self, values: Iterable[bytes | None]) -> Iterator[None]:
+        """Read nothing: each row is read for itself."""
+        yield
 
     def read(self, value: bytes, headers: Headers = None) -> tuple[tuple[str, ...] | None, Payload]:
         """Return a message behind the columns that its schema gives a row; as :meth:`FlatRows.read`.
@@ -116,6 +138,11 @@ class WireFormat(FlattenableFormat):
     def _opened(self, flat: Flattening | None) -> FrameReader:
         self._frames = FrameReader() if flat is None else FlatFrameReader(flat)
         return self._frames
+
+    def decode(self, records: Records) -> pa.RecordBatch:
+        """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
+        with self._frames.ahead(records.values):
+            return super().decode(records)
 
     def missing(self, frames: Iterable[bytes | None]) -> set[int]:
         """Return the ids that keys and values name and that nothing was learned of."""

@@ -51,6 +51,20 @@ class RegisteredSchema(Protocol[Read]):
         """
         ...
 
+    def read_together(self, frames: Sequence[bytes]) -> Sequence[Read]:
+        """Return the messages that frames hold.
+
+        :raises ValueError: one of them is none of this schema, or they cannot be read together.
+        """
+        ...
+
+    def op(self, frame: bytes) -> Any:
+        """Return what was done with a row.
+
+        :raises ValueError: as :meth:`read`.
+        """
+        ...
+
     def origin(self, frame: bytes) -> Origin:
         """Return the members that name a message's table.
 

@@ -72,6 +72,20 @@ class JsonSchema(Generic[M]):
         self._demand_columns(message)
         return message
 
+    def read_together(self, frames: Sequence[bytes]) -> list[M]:
+        """Return the messages that frames hold.
+
+        :raises ValueError: as :meth:`read`.
+        """
+        return list(map(self.read, frames))
+
+    def op(self, frame: bytes) -> Any:
+        """Return what was done with a row.
+
+        :raises ValueError: as :meth:`read`.
+        """
+        return self.origin(frame).op
+
     def origin(self, frame: bytes) -> Origin:
         """Return the members that name a message's table.
 

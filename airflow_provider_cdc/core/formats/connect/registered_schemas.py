@@ -3,21 +3,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
-from typing import Any, Generic, get_args
+from itertools import repeat
+from typing import Any, Generic, Literal, get_args
 
 import msgspec
+import pyarrow as pa
 
 from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord
 from airflow_provider_cdc.core.formats.connect.avro_code import Needed, Read, compiled
+from airflow_provider_cdc.core.formats.connect.avro_columns import read_together
 from airflow_provider_cdc.core.formats.connect.avro_types import connect_schema, resolve, row_columns
 from airflow_provider_cdc.core.formats.connect.envelope import Origin
 from airflow_provider_cdc.core.formats.connect.frames import HEAD, MOST_ID, M, RegisteredSchema, key_text, schema_id
 from airflow_provider_cdc.core.formats.connect.json_schemas import JsonSchema
 
+_MANY = 256  # frames of one schema that are read together: each member of the schema costs some calls of Arrow
+_AT_ONCE, _BYTES_AT_ONCE = 10_000, 8 << 20
+_EXACT = frozenset({"record", "string", "enum", "int", "long", "boolean", "null"})  # of one type in JSON, too
 _UNKNOWN = "record.schema_unknown"
 _encode: Any = msgspec.json.Encoder().encode
+_Members = Literal["needed", "op", "all"]
 
 
 class AvroSchema(Generic[M]):
@@ -33,6 +42,7 @@ class AvroSchema(Generic[M]):
         self.columns = row_columns(self.type)
         self.key_text = key_text([name for name, _ in self.type.fields])
         self._message = message
+        self._readers: dict[_Members, Read] = {}
 
     def read(self, frame: bytes) -> M:
         """Return the message that a frame holds.
@@ -41,6 +51,28 @@ class AvroSchema(Generic[M]):
         """
         return msgspec.convert(self._datum(frame), self._message)
 
+    def read_together(self, frames: Sequence[bytes]) -> list[M]:
+        """Return the messages that frames hold, for a third of the cost where they are thousands.
+
+        :raises ValueError: one of them is none of this schema; :meth:`read` says which.
+        """
+        needed, apart, decode = self._together
+        text, values = read_together(self.type, frames, HEAD, needed, apart)
+        messages: list[M] = decode(text)
+        for name, texts in values.items():
+            deque(map(setattr, messages, repeat(name), map(msgspec.Raw, texts)), 0)
+        return messages
+
+    @cached_property
+    def _together(self) -> tuple[Needed, set[str], Callable[[bytes], list[M]]]:
+        """Return the members to read, those of them that are left in JSON, and what reads a list of messages."""
+        needed, raw = _members(self._message)
+        apart = {name for name in raw if "." not in name}
+        outside = (part for name, part in self.type.fields if name in needed.keys() - apart)
+        if not all(part.kind in _EXACT for member in outside for part in member.below()):
+            raise ValueError("a member that JSON would show as one of another type")
+        return needed, apart, msgspec.json.Decoder(list[self._message]).decode  # type: ignore[name-defined]
+
     def origin(self, frame: bytes) -> Origin:
         """Return the members that name a message's table.
 
@@ -48,13 +80,20 @@ class AvroSchema(Generic[M]):
         """
         return msgspec.convert(self._datum(frame), Origin)
 
+    def op(self, frame: bytes) -> Any:
+        """Return what was done with a row.
+
+        :raises ValueError: as :meth:`read`.
+        """
+        return self._datum(frame, "op").get("op")
+
     def json(self, frame: bytes) -> bytes:
         """Return all that a frame holds as Connect's JSON converter writes it.
 
         :raises ValueError: as :meth:`read`.
         """
         try:
-            text: bytes = _encode(self._datum(frame, whole=True))
+            text: bytes = _encode(self._datum(frame, "all"))
         except OverflowError:
             raise ValueError(f"a number of more than 64 bits in a record of the schema {schema_id(frame)}") from None
         return text
@@ -70,17 +109,18 @@ class AvroSchema(Generic[M]):
     def _envelope(self) -> bytes:
         return b'{"schema":' + connect_schema(self.type) + b',"payload":'
 
-    @cached_property
-    def _read(self) -> Read:  # of a key's schema none is needed
-        return compiled(self.type, *_members(self._message))
+    def _reader(self, members: _Members) -> Read:
+        """Return what reads some members; a key's schema needs none."""
+        read = self._readers.get(members)
+        if read is None:
+            chosen: tuple[Any, ...] = () if members == "all" else ({"op": None},)
+            chosen = _members(self._message) if members == "needed" else chosen
+            read = self._readers[members] = compiled(self.type, *chosen)
+        return read
 
-    @cached_property
-    def _read_all(self) -> Read:
-        return compiled(self.type)
-
-    def _datum(self, frame: bytes, *, whole: bool = False) -> Any:
+    def _datum(self, frame: bytes, members: _Members = "needed") -> Any:
         try:
-            read = self._read_all if whole else self._read
+            read = self._reader(members)
         except Exception as error:  # a text of anybody's, such as one of a hundred records in each other
             raise _unreadable(schema_id(frame), f"cannot be read: {str(error)[:200] or type(error).__name__}") from None
         try:
@@ -122,6 +162,7 @@ class RegisteredSchemas(Generic[M]):
         self._message = message
         self._schemas: dict[int, RegisteredSchema[M] | UnsupportedRecord] = {}
         self._by_head: dict[bytes, RegisteredSchema[M]] = {}  # by the first bytes of their frames
+        self.key_texts: dict[bytes, bytes] = {}  # by the same bytes
         self._layouts: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def missing(self, frames: Iterable[bytes | None]) -> set[int]:
@@ -134,7 +175,8 @@ class RegisteredSchemas(Generic[M]):
         for identity, answer in schemas.items():
             try:
                 schema = self._schemas[identity] = self._opened(identity, answer)
-                self._by_head[b"\0" + identity.to_bytes(HEAD - 1, "big")] = schema
+                head = b"\0" + identity.to_bytes(HEAD - 1, "big")
+                self._by_head[head], self.key_texts[head] = schema, schema.key_text
             except UnsupportedRecord as refusal:
                 self._schemas[identity] = refusal
 
@@ -156,6 +198,26 @@ class RegisteredSchemas(Generic[M]):
         if isinstance(schema, UnsupportedRecord):
             raise UnsupportedRecord(schema.code, str(schema) + _eight_bytes(frame))
         return schema
+
+    def together(self, frames: Iterable[bytes | None]) -> dict[int, tuple[tuple[str, ...] | None, M]]:
+        """Return what frames hold by their ``id()``: of those of which many have one schema and none is damaged."""
+        by_head: dict[bytes, list[bytes]] = {}
+        for frame in frames:
+            if frame is not None:
+                by_head.setdefault(frame[:HEAD], []).append(frame)
+        read: dict[int, tuple[tuple[str, ...] | None, M]] = {}
+        for head, some in by_head.items():
+            schema = self._by_head.get(head)
+            if schema is None or len(some) < _MANY:
+                continue
+            parts = 1 + max(len(some) // _AT_ONCE, sum(map(len, some)) // _BYTES_AT_ONCE)
+            size = -(-len(some) // parts)
+            for first in range(0, len(some), size):
+                part = some[first : first + size]
+                with suppress(ValueError, RecursionError, pa.ArrowException):
+                    messages = schema.read_together(part)
+                    read.update(zip(map(id, part), zip(repeat(schema.columns), messages), strict=True))
+        return read
 
     def _opened(self, identity: int, answer: Mapping[str, Any] | None) -> RegisteredSchema[M]:
         if answer is None:

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import msgspec
 import numpy as np
 import pytest
 
 from airflow_provider_cdc.core.formats.connect.avro_code import compiled
+from airflow_provider_cdc.core.formats.connect.avro_columns import read_together
 from airflow_provider_cdc.core.formats.connect.avro_types import resolve, row_columns
 from airflow_provider_cdc.core.formats.connect.frames import HEAD, schema_id
 from airflow_provider_cdc.core.formats.connect.messages import Payload
@@ -59,11 +61,44 @@ def test_recorded_frames_are_read_as_fastavro_reads_them(name: str) -> None:
     assert count > 1000
 
 
+@pytest.mark.parametrize("name", ["public-shop-avro-my8", "public-shop-avro-mdb11", "public-shop-routed-avro-my8"])
+def test_recorded_frames_of_a_schema_are_read_together_as_one_by_one(name: str) -> None:
+    schemas = {identity: json.loads(answer["schema"]) for identity, answer in schemas_of(CAPTURES / name).items()}
+    frames: dict[int, list[bytes]] = {}
+    for record in read(CAPTURES / name):
+        identity = schema_id(record.value)
+        if identity is not None and record.value is not None:
+            frames.setdefault(identity, []).append(record.value)
+    for identity, some in frames.items():
+        schema = AvroSchema(schemas[identity], Payload)
+        assert schema.read_together(some) == [schema.read(frame) for frame in some]
+    assert sum(map(len, frames.values())) > 1000
+
+
 class Chance:
     """Makes schemas and values of them."""
 
     def __init__(self, seed: int) -> None:
         self._random, self._names = random.Random(seed), 0
+
+    def number(self, least: int, most: int) -> int:
+        return self._random.randint(least, most)
+
+    def damaged(self, frames: list[bytes]) -> list[bytes]:
+        """Return frames of which one lacks bytes, has more or has others."""
+        result, index = list(frames), self._random.randrange(len(frames))
+        frame = bytearray(frames[index])
+        at = self._random.randrange(1, len(frame) + 1)
+        match self._random.randrange(3):
+            case 0:
+                del frame[at:]
+            case 1:
+                frame.insert(at, self._random.randrange(256))
+            case _:
+                frame[at:][:1] = b""
+                frame[at - 1 if at == len(frame) else at : at + 1] = bytes([self._random.randrange(256)])
+        result[index] = b"?" + bytes(frame[1:])
+        return result
 
     def type(self, depth: int) -> Any:
         kind = self._random.choice([*PRIMITIVES, "record", "array", "map", "enum", "fixed"][: 12 if depth else 7])
@@ -117,6 +152,47 @@ class Chance:
         return chance.randbytes(kind["size"])
 
 
+def in_lists(text: bytes, apart: dict[str, list[bytes]]) -> list[dict[str, Any]]:
+    records = msgspec.json.decode(text)
+    for name, values in apart.items():
+        for record, value in zip(records, values, strict=True):
+            record[name] = msgspec.json.decode(value)
+    return records
+
+
+@pytest.mark.parametrize("seed", range(100 * TIMES))
+def test_many_values_are_read_as_one_by_one(seed: int) -> None:
+    chance = Chance(seed)
+    names = [f"m{n}" for n in range(6)]
+    tree = {
+        "type": "record",
+        "name": "Whole",
+        "namespace": "n",
+        "fields": [{"name": name, "type": chance.member(2)} for name in names],
+    }
+    kind, parsed = resolve(tree), fastavro.parse_schema(tree, named_schemas={})
+    read = compiled(kind)
+    frames = []
+    for _ in range(chance.number(1, 40)):
+        stream = io.BytesIO()
+        fastavro.schemaless_writer(stream, parsed, chance.value(tree))
+        frames.append(b"?" + stream.getvalue())
+    one_by_one = [msgspec.json.decode(msgspec.json.encode(read(frame, 1)[0])) for frame in frames]
+    whole = read_together(kind, frames, 1, dict.fromkeys(names), names[:3])
+    assert in_lists(*whole) == one_by_one
+    some = read_together(kind, frames, 1, {"m1": None, "m4": None}, ["m1"])
+    assert in_lists(*some) == [{"m1": record["m1"], "m4": record["m4"]} for record in one_by_one]
+    for _ in range(10):
+        damaged = chance.damaged(frames)
+        try:
+            records = in_lists(*read_together(kind, damaged, 1, dict.fromkeys(names)))
+        except ValueError:
+            continue
+        each = [read(frame, 1) for frame in damaged]
+        assert [end for _, end in each] == list(map(len, damaged)), "what is damaged is never taken for whole"
+        assert records == [msgspec.json.decode(msgspec.json.encode(value)) for value, _ in each]
+
+
 @pytest.mark.parametrize("seed", range(200 * TIMES))
 def test_random_values_are_read_as_they_were_written(seed: int) -> None:
     chance = Chance(seed)
@@ -166,6 +242,13 @@ def test_names_of_a_schema_are_no_code() -> None:
 def test_a_block_of_an_array_may_state_its_size() -> None:
     read_items = compiled(resolve({"type": "array", "items": "int"}))
     assert read_items(b"\x03\x04\x02\x04\x00", 0) == ([1, 2], 5)
+
+
+def test_an_array_ends_with_the_bytes() -> None:
+    """Its count is that of a damaged record: more than memory holds."""
+    read_items = compiled(resolve({"type": "array", "items": {"type": "fixed", "name": "F", "size": 2}}))
+    with pytest.raises(ValueError, match="end of the bytes"):
+        read_items(b"\xfe\xff\xff\xff\xff\xff\x01aabb", 0)
 
 
 @pytest.mark.parametrize("data", [b"\x80" * 11 + b"\x01", b"\xff" * 30])
