@@ -11,9 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import case, func, select
 from sqlalchemy.engine import Connection
-from sqlalchemy.sql import Select
+from sqlalchemy.sql import Select, case, func, select
 
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.documents.table_locations import owners_of_locations

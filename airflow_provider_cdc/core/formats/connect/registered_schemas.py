@@ -113,9 +113,9 @@ class AvroSchema(Generic[M]):
         """Return what reads some members; a key's schema needs none."""
         read = self._readers.get(members)
         if read is None:
-            chosen: tuple[Any, ...] = () if members == "all" else ({"op": None},)
-            chosen = _members(self._message) if members == "needed" else chosen
-            read = self._readers[members] = compiled(self.type, *chosen)
+            arguments: tuple[Any, ...] = () if members == "all" else ({"op": None},)
+            arguments = _members(self._message) if members == "needed" else arguments
+            read = self._readers[members] = compiled(self.type, *arguments)
         return read
 
     def _datum(self, frame: bytes, members: _Members = "needed") -> Any:
