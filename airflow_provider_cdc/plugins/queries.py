@@ -98,8 +98,9 @@ def pipeline_page(
 def _unsettled(connection: Connection) -> dict[tuple[str, str], int]:
     """Return the number of parked and of waiting tables by pipeline and state; pipelines without any are left out."""
     query = select(_tables.pipeline, _tables.state, func.count()).where(_tables.state.in_(_UNSETTLED))
-    rows = connection.execute(query.group_by(_tables.pipeline, _tables.state))
-    return {(name, state): count for name, state, count in rows}
+    return {
+        (name, of): count for name, of, count in connection.execute(query.group_by(_tables.pipeline, _tables.state))
+    }
 
 
 def pipelines(connection: Connection, names: Sequence[str], dag_ids: Collection[str]) -> list[Document]:
