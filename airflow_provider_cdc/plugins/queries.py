@@ -38,7 +38,6 @@ _RESULT_MEMBERS = ("status", "seconds", "phases", "warnings", *_COUNTS)
 _RECORD_MEMBERS = ("topic", "partition", "offset", "database", "table", "column")
 # Samples of lag come each minute or less often: the shown intervals are the longer, the longer the time.
 _INTERVALS = ((timedelta(hours=12), len("2026-01-01T00:00")), (timedelta(days=7), len("2026-01-01T00:0")))
-_LONGEST_INTERVAL = len("2026-01-01T00")
 
 _pipelines, _batches, _tables, _progress = schema.pipelines.c, schema.batches.c, schema.tables.c, schema.progress.c
 
@@ -98,9 +97,8 @@ def pipeline_page(
 def _unsettled(connection: Connection) -> dict[tuple[str, str], int]:
     """Return the number of parked and of waiting tables by pipeline and state; pipelines without any are left out."""
     query = select(_tables.pipeline, _tables.state, func.count()).where(_tables.state.in_(_UNSETTLED))
-    return {
-        (name, of): count for name, of, count in connection.execute(query.group_by(_tables.pipeline, _tables.state))
-    }
+    query = query.group_by(_tables.pipeline, _tables.state)
+    return {(name, state): count for name, state, count in connection.execute(query)}
 
 
 def pipelines(connection: Connection, names: Sequence[str], dag_ids: Collection[str]) -> list[Document]:
@@ -304,7 +302,7 @@ def lag(connection: Connection, pipeline: str, since: datetime, until: datetime)
 
     An interval without a known lag has None: nobody knows whether it was high.
     """
-    length = next((digits for longest, digits in _INTERVALS if until - since <= longest), _LONGEST_INTERVAL)
+    length = next((digits for longest, digits in _INTERVALS if until - since <= longest), len("2026-01-01T00"))
     interval = func.substr(_progress.seen_at, 1, length)
     query = (
         select(
