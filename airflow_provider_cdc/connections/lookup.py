@@ -102,10 +102,10 @@ def find_connection(conn_id: str, kinds: Iterable[str] = ()) -> Connection | Env
 
 async def async_find_connection(conn_id: str, kinds: Iterable[str] = ()) -> Connection:
     """Return an Airflow connection as :func:`find_connection` does, without blocking the event loop."""
-    from airflow.providers.common.compat.sdk import BaseHook
+    from airflow.providers.common.compat.connection import get_async_connection
 
     with _explained(conn_id, {"connection": conn_id}):
-        conn = await BaseHook.aget_connection(conn_id)
+        conn = await get_async_connection(conn_id)
     return _accepted(conn, conn_id, kinds)
 
 

@@ -52,6 +52,7 @@ class ApiServer:
 
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        (folder / "home").mkdir()
         passwords = folder / "passwords.json"
         users = (ADMIN, VIEWER, ONE_DAG, NO_PAGE)
         passwords.write_text(json.dumps({user: user for user in users}))

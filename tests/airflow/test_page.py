@@ -18,9 +18,10 @@ from fastapi.routing import APIRoute
 from airflow_provider_cdc.plugins.routes import build_app
 from tests.airflow.api_server import ADMIN, DAGS, NO_PAGE, ONE_DAG, VIEWER, ApiServer
 from tests.airflow.browser import Browser, NoBrowser
+from tests.airflow.installed import needs_airflow
 from tests.airflow.page_ledger import HOSTILE, SECRET, VALUE, fill
 
-pytestmark = pytest.mark.airflow
+pytestmark = [pytest.mark.airflow, needs_airflow(3, 1)]  # plugins have pages of their own since then
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "airflow_provider_cdc" / "plugins" / "static"
