@@ -9,9 +9,8 @@ import json
 import os
 import re
 import signal
-import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,6 @@ class Stopper:
 
     stopped: str = ""
     _stop: Callable[[], None] | None = None
-    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __call__(self, reason: str = "it was asked to stop") -> None:
         """Stop the engine that runs, and any that would be started."""

@@ -37,12 +37,9 @@ class Step:
 
 def main(folder: str, steps_file: str) -> None:
     """Run the steps of a file."""
-    from airflow.utils.db import initdb
+    from tests.airflow.dag_bag import loaded
 
-    initdb()
-    from airflow.dag_processing.dagbag import DagBag
-
-    bag = DagBag(folder)
+    bag = loaded(folder)
     print(RESULT + json.dumps({"import_errors": bag.import_errors}), flush=True)
     for document in json.loads(Path(steps_file).read_text()):
         step = Step(**document)

@@ -16,12 +16,9 @@ MARK = "RESULT "
 
 def main(folder: str, dag_id: str, *dates: str) -> None:
     """Run the DAG and print one line that begins with MARK."""
-    from airflow.utils.db import initdb
+    from tests.airflow.dag_bag import loaded
 
-    initdb()
-    from airflow.dag_processing.dagbag import DagBag
-
-    bag = DagBag(folder)
+    bag = loaded(folder)
     runs: list[dict[str, Any]] = []
     for date in dates:
         run = bag.dags[dag_id].test(logical_date=datetime.fromisoformat(date))

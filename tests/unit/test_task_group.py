@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import subprocess
 import sys
@@ -15,7 +16,17 @@ import yaml
 from airflow.sdk import DAG
 from airflow.timetables.interval import CronDataIntervalTimetable
 
-from airflow_provider_cdc import CdcDag, NoParked, cdc_task_group
+from airflow_provider_cdc import (
+    CdcDag,
+    CdcDoctorOperator,
+    CdcMaintainOperator,
+    CdcPlanOperator,
+    CdcReceivedSensor,
+    CdcSyncOperator,
+    CdcVerifyOperator,
+    NoParked,
+    cdc_task_group,
+)
 from airflow_provider_cdc.batch.coming_ddl import DdlKind, kind_of
 from airflow_provider_cdc.core.errors import ConfigurationError
 
@@ -63,6 +74,17 @@ def test_a_folder_becomes_one_group_for_each_file(tmp_path: Path) -> None:
     assert dag.task_ids == ["b.sync", "a.sync"]
     listed = CdcDag("listed", pipelines=[document("x")], group_args={"received": False}, **SCHEDULE)
     assert listed.task_ids == ["x.sync"]
+
+
+def test_tasks_can_be_copied_as_parts_of_a_dag_are() -> None:
+    with DAG("whole", **SCHEDULE) as dag:
+        operators = CdcSyncOperator, CdcPlanOperator, CdcMaintainOperator, CdcVerifyOperator, CdcDoctorOperator
+        for operator in operators:
+            operator(task_id=operator.__name__, pipeline=document("x"))
+        CdcReceivedSensor(task_id="received", pipeline=document("x"), until="2026-01-01")
+    copied = copy.deepcopy(dag)
+    assert copied.task_ids == dag.task_ids
+    assert copied.get_task("CdcSyncOperator") is not dag.get_task("CdcSyncOperator")
 
 
 def test_an_empty_folder_and_a_name_that_comes_twice_are_refused(tmp_path: Path) -> None:
