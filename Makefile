@@ -61,8 +61,8 @@ endef
 test: setup ## run all tests (ARGS go to pytest)
 	$(BIN)/python -m pytest --quiet --numprocesses=3 --no-loadscope-reorder --durations=15 $(ARGS)
 
-compat: setup ## run the tests of Airflow's surface on other releases of Airflow (RELEASES="3.0 3.1 3.2")
-	@for release in $(or $(RELEASES),3.0 3.1 3.2); do \
+compat: setup ## run the tests of Airflow's surface on other releases of Airflow (RELEASES="3.1 3.2")
+	@for release in $(or $(RELEASES),3.1 3.2); do \
 	  echo "Airflow $$release"; \
 	  $(PYTHON) -m venv build/compat/$$release && \
 	  $(call install,build/compat/$$release/bin,'.[test]' "apache-airflow==$$release.*" psycopg2-binary) && \

@@ -34,7 +34,7 @@ _READER_BUSY_SECONDS = 3
 _READER_STATEMENT_SECONDS = 10
 _BEGIN_AGAIN = "state an empty database, and the next run takes over what the lake knows"
 _CREATE_LOCK = 0x63646331  # any constant: serialises the first start on PostgreSQL
-# Airflow 3.0 comes with SQLAlchemy 1.4, which does not know psycopg 3
+# Airflow 3.1's constraints have SQLAlchemy 1.4, which does not know psycopg 3
 _POSTGRESQL = "postgresql+psycopg2" if sqlalchemy.__version__.startswith("1.") else "postgresql+psycopg"
 _DRIVERS = {
     "sqlite": "sqlite",

@@ -15,10 +15,14 @@ from airflow_provider_cdc import __version__
 ROOT = Path(__file__).parents[2]
 
 
+def has_airflow(*version: int) -> bool:
+    """Return whether Airflow is of a release or newer."""
+    return tuple(int(number) for number in airflow.__version__.split(".")[: len(version)]) >= version
+
+
 def needs_airflow(*version: int) -> pytest.MarkDecorator:
     """Skip a test of what Airflow has since a release."""
-    here = tuple(int(number) for number in airflow.__version__.split(".")[: len(version)])
-    return pytest.mark.skipif(here < version, reason=f"since Airflow {'.'.join(map(str, version))}")
+    return pytest.mark.skipif(not has_airflow(*version), reason=f"since Airflow {'.'.join(map(str, version))}")
 
 
 def installed_path(folder: Path) -> str:
