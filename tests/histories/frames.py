@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from airflow_provider_cdc.core.formats.connect.adjusted_names import underscored
+from airflow_provider_cdc.core.formats.contract import Format, Registered
 from tests.cross_format.connect_avro import AvroConverter
 from tests.histories.records import Record, Sending, Unit
 from tests.histories.source import Statement
@@ -46,6 +47,12 @@ class _Framed:
 def registry_of(format: str) -> dict[str, str]:
     """Return the settings of the registry of a format's records, empty where they name no schemas."""
     return {"url": _served().url, "timeout": "30"} if CONNECTORS.get(format) is FramedWriter else {}
+
+
+def teach(wire: Format) -> None:
+    """Let a format know the schemas of all frames that were written so far."""
+    if isinstance(wire, Registered):
+        wire.learn(_converter().schemas)
 
 
 @cache

@@ -24,11 +24,11 @@ import pytest
 
 from airflow_provider_cdc.core.documents import Rebuild
 from airflow_provider_cdc.core.formats.contract import Records
-from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
 from tests.histories.cases import case_of
+from tests.histories.frames import teach
 from tests.histories.log import Log
 from tests.histories.place import lake_folder
 from tests.histories.records import Record
@@ -181,6 +181,7 @@ class Mutant(Replay):
         keys = {name for content in contents for name in content.structure.key}
         if any(not content.structure.key for content in contents):
             return "no key"
+        teach(self._format)
         damaged = [image for _, record in self.touched for image in self._images(record)]
         newest = max(order for order, _ in self.touched)
         for where, records in self.log.partitions.items():
@@ -191,7 +192,7 @@ class Mutant(Replay):
 
     def _images(self, record: Record) -> list[dict[str, Any]]:
         """Return all images of rows in a record; a part of one has none."""
-        batch = open_format(self.case.format, self._options()).decode(
+        batch = self._format.decode(
             Records(record.topic, 0, [0], [record.time], [record.key], [record.value], [record.headers])
         )
         texts = [text for name in ("before", "after") for text in batch.column(name).to_pylist() if text is not None]

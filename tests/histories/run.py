@@ -357,18 +357,21 @@ class Replay:
         return {**rules, **{name: {**rule, **filters} for name, rule in stated.items()}}
 
     def _sync(self, job: JobDocument) -> Result:
-        """Carry out a job; approve each new log of the source that it asks for, once."""
+        """Carry out a job; approve each new log that it asks for, once, where the source began logs."""
         while True:
             job = replace(job, new_generation=self._approved[-1] if self._approved else "")
             try:
                 return sync(job, {}, self.run_tasks, lambda line: None)
             except NewGenerationError as error:
                 name = f"{job.seq} {error.begins[0].name}"
-                if not self.case.style.log_restarts or name in self._asked:
+                if not self._begins_logs() or name in self._asked:
                     raise
                 self._asked.append(name)
                 self._approved.append(error.begins[0].name)
                 self.story.append(f"    approved: {name}")
+
+    def _begins_logs(self) -> bool:
+        return bool(self.case.style.log_restarts)
 
     def _crash(self, job: JobDocument) -> None:
         """Let attempts die."""

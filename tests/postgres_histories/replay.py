@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from airflow_provider_cdc.core.documents import JobDocument, Result
+from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.model.offsets import OffsetRange
-from spark_jobs.driver.approval import NewGenerationError
-from spark_jobs.driver.run_batch import sync
 from tests.histories.run import Case, Replay
 from tests.histories.tools import Tool
 from tests.postgres_histories.comparison import unlike
@@ -83,19 +81,8 @@ class PgReplay(Replay):
         job = super()._job(number, chunks)
         return replace(job, policy=replace(job.policy, on_unseen_ddl=self.case.on_unseen))
 
-    def _sync(self, job: JobDocument) -> Result:
-        """Carry out a job; approve each log that begins again at lower places, as often as the source's did."""
-        while True:
-            job = replace(job, new_generation=self._approved[-1] if self._approved else "")
-            try:
-                return sync(job, {}, self.run_tasks, lambda line: None)
-            except NewGenerationError as error:
-                name = f"{job.seq} {error.begins[0].name}"
-                if not self.world.new_logs or name in self._asked:
-                    raise
-                self._asked.append(name)
-                self._approved.append(error.begins[0].name)
-                self.story.append(f"    approved: {name}")
+    def _begins_logs(self) -> bool:
+        return bool(self.world.new_logs)
 
     def _batch(self, number: int, chunks: list[OffsetRange], picture: Any) -> list[str]:
         """Carry out a batch; one that cannot tell two logs apart ends the history."""

@@ -113,10 +113,15 @@ class AvroSchema(Generic[M]):
         """Return what reads some members; a key's schema needs none."""
         read = self._readers.get(members)
         if read is None:
-            arguments: tuple[Any, ...] = () if members == "all" else ({"op": None},)
-            arguments = _members(self._message) if members == "needed" else arguments
-            read = self._readers[members] = compiled(self.type, *arguments)
+            read = compiled(self.type, *self._paths(members))
+            self._readers[members] = read
         return read
+
+    def _paths(self, members: _Members) -> tuple[Needed | None, frozenset[str]]:
+        """Return the members to read, None for all, and which of them are left in JSON."""
+        if members == "needed":
+            return _members(self._message)
+        return ({"op": None} if members == "op" else None), frozenset()
 
     def _datum(self, frame: bytes, members: _Members = "needed") -> Any:
         try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple, Protocol
 
+from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.common.row_images import Images
 from airflow_provider_cdc.core.formats.connect.messages import Named, Source, Transaction
 from airflow_provider_cdc.core.formats.contract import Description
@@ -29,6 +30,17 @@ class LoggedChange(NamedTuple):
     database: str
     table: str | None
     text: str
+
+
+def schema_and_name(option: str, table: str) -> tuple[str, str]:
+    """Return the schema and the name of a table as an option of a pipeline states it.
+
+    :raises ConfigurationError: it is not a schema and a name.
+    """
+    schema, dot, name = table.partition(".")
+    if not dot or not schema or not name:
+        raise ConfigurationError([f"source.options.{option}: {table!r} is not SCHEMA.NAME"])
+    return schema, name
 
 
 class SchemaLog(Protocol):

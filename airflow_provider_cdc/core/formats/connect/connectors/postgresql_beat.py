@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.core.formats.connect.connectors.contract import LoggedChange
+from airflow_provider_cdc.core.formats.connect.connectors.contract import LoggedChange, schema_and_name
 from airflow_provider_cdc.core.model.relation import RelationChange, RelationEvent
 
 HEARTBEAT_TABLE = "heartbeat_table"
@@ -47,10 +46,7 @@ class BeatTable:
     has_rows = True
 
     def __init__(self, table: str | None = None) -> None:
-        schema, dot, name = (table or _DEFAULT).partition(".")
-        if not dot or not schema or not name:
-            raise ConfigurationError([f"source.options.{HEARTBEAT_TABLE}: {table!r} is not SCHEMA.NAME"])
-        self.name, self._stated = (schema, name), table is not None
+        self.name, self._stated = schema_and_name(HEARTBEAT_TABLE, table or _DEFAULT), table is not None
 
     def change(self, op: str, position: tuple[int, int, int], after: bytes | None) -> LoggedChange | None:
         """Return the server that a row shows, None where it shows none.

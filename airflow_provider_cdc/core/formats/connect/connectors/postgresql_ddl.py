@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.core.formats.connect.connectors.contract import LoggedChange
+from airflow_provider_cdc.core.formats.connect.connectors.contract import LoggedChange, schema_and_name
 from airflow_provider_cdc.core.formats.connect.connectors.postgresql_types import (
     column_type,
     constant,
@@ -95,10 +94,7 @@ class DdlLog:
     has_rows = False
 
     def __init__(self, table: str | None = None) -> None:
-        schema, dot, name = (table or _DEFAULT).partition(".")
-        if not dot or not schema or not name:
-            raise ConfigurationError([f"source.options.{DDL_TABLE}: {table!r} is not SCHEMA.NAME"])
-        self.name = schema, name
+        self.name = schema_and_name(DDL_TABLE, table or _DEFAULT)
 
     def change(self, op: str, position: tuple[int, int, int], after: bytes | None) -> LoggedChange | None:
         """Return the schema change that a row stands for, None where no table is another one by it.
