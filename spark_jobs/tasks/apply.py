@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Self
@@ -15,8 +16,7 @@ from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, keeps_values, remaining_pieces
-from airflow_provider_cdc.core.apply.target_schema import TargetSchema, target_schema
-from airflow_provider_cdc.core.apply.value_forms import ValueForms
+from airflow_provider_cdc.core.apply.target_schema import TargetSchema, stored_schema, target_schema
 from airflow_provider_cdc.core.documents import JobDocument, Proof, Rebuild, TableState
 from airflow_provider_cdc.core.errors import DataError, SinkError
 from airflow_provider_cdc.core.formats.registry import open_format
@@ -39,6 +39,7 @@ from spark_jobs.tasks.foreign_keys import ForeignKeys
 from spark_jobs.tasks.pending_deletes import demand_explained, noted
 from spark_jobs.tasks.reporting import reported
 from spark_jobs.tasks.table_changes import TableChanges
+from spark_jobs.tasks.table_shape import laid_of, shape_of
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
 from spark_jobs.tasks.table_witness import TableWitness, explanation, verification_of
 from spark_jobs.tasks.tables_together import ResolvedTable
@@ -92,13 +93,13 @@ class TableApply:
         self._states: dict[int | None, TableState] = {}  # by the batch that left pending deletes
         self._committing = False
         self.refused: list[dict[str, Any]] = []
-        rule = writer_rule(job, name, self._timeline.versions[-1].schema, self._sink)
+        self._shape, self._laid = shape_of(job, self._timeline, secrets), laid_of(task.base)
+        rule = writer_rule(job, name, self._columns.columns.names, self._sink)
         self._preview = self._sink.preview(rule)
         staged = staged_folder(job.pipeline, job.seq, task.table_id)
         self._comparing: ComparingWriter | None = None
         if isinstance(job.order, Rebuild) and job.order.compared:
-            key = [column.name for column in self._timeline.versions[-1].schema.key_columns]
-            self._comparing = ComparingWriter(self._preview, key)
+            self._comparing = ComparingWriter(self._preview, self._columns.key_names)
         written = self._preview if job.scratch else self._sink.writer(rule, self._storage, staged)
         self._writer: Writer[Stored] = self._comparing or written
         self._spark_may_write = task.base is not None and task.base.spark_may_write
@@ -164,7 +165,9 @@ class TableApply:
         resolved = self._resolved_before
         plan = self._resolve(base_schema, in_pieces=in_pieces) if resolved is None else resolved.plan
         self._demand_fit(plan.failures)
-        keys = ForeignKeys(task, self._timeline, self._format, self._types, self._changes, self._base.rows)
+        keys = ForeignKeys(
+            task, self._timeline, self._format, self._types, self._changes, self._base.rows, self._mapper()
+        )
         keys.check(base_schema, plan)
         action, version, upserts = self._commit(target, base_schema, plan)
         return ApplyReport(
@@ -198,6 +201,8 @@ class TableApply:
             snapshot_position=task.snapshot_position,
             open_removals=pending_deletes.read(self._storage, self.job.pipeline, task.base),
             verification=self._verification,
+            shape=self._shape,
+            laid=self._laid,
         )
 
     def _ordered(self, images: dict[str, StoredImages] | None) -> Changes:
@@ -225,6 +230,8 @@ class TableApply:
             pending_seq = self.job.seq if committed or self.task.base is None else self.task.base.pending_seq
         if pending_seq not in self._states:
             state = committed_state(self.task, self._timeline, self.job.seq, pending_seq)
+            laid = self._shape.laid(self._timeline.versions[-1].schema, self._types)
+            state = replace(state, laid=laid.document())
             state = noted(state, self._pending, exact=self._format.order == "exact")
             self._states[pending_seq] = replace(state, spark_may_write=self._spark_may_write)
         state = self._states[pending_seq]
@@ -329,7 +336,7 @@ class TableApply:
         stays = (
             base_schema is not None and not moved and task.rewind_to is None and len(plan.steps) == 1 and not step.clear
         )
-        same = stays and base_schema is not None and self._columns.has_same_columns(self._columns_of(base_schema))
+        same = stays and base_schema is not None and self._columns.has_same_columns(self._stored_columns(base_schema))
         stays = same or (stays and self._evolves(target, base_schema, step))
         if same and not step.adds and not step.deletes.num_rows and not step.settled:
             self._pending = OpenRemovals.joined(pending)
@@ -338,18 +345,18 @@ class TableApply:
         if stays and pending is None and not step.deletes.num_rows and (not step.keyed or target.is_empty()):
             return Action("append", commit, step.upserts, later=step.later)
         if stays and step.keyed:
-            key = [column.name for column in step.schema.key_columns]
-            return Action("merge", commit, step.upserts, step.deletes, key, step.later)
-        mapper = Mapper(self._timeline.versions, self._timeline.fills, self._types, plan.lossy)
+            return Action("merge", commit, step.upserts, step.deletes, step.key, step.later)
+        mapper = self._mapper(plan.lossy)
         if same and base_schema is not None and self._writer.subtracts(target):
             self._type_now(plan, commit)
-            return Action("subtract", commit, step.upserts, step.deletes, forms=ValueForms.of(step.schema))
+            return Action("subtract", commit, step.upserts, step.deletes, forms=mapper.forms(step.version))
         keeps = base_schema is not None and not plan.steps[0].clear
         if keeps or (step.deletes.num_rows and not step.keyed):
             self._type_now(plan, commit)
         remaining = None
         if keeps and base_schema is not None and goes_in_pieces(plan.steps):
-            remaining = remaining_pieces(self._base.pieces(base_schema), base_schema, plan.steps, mapper)
+            pieces = self._base.pieces(next(iter(self._stored_columns(base_schema).key_names), None))
+            remaining = remaining_pieces(pieces, base_schema, plan.steps, mapper)
         content = self._base.rows() if keeps and remaining is None else None
         rows, pending = after_steps(content, base_schema, plan.steps, mapper)
         self._write_pending(pending)
@@ -386,15 +393,21 @@ class TableApply:
 
     def _evolves(self, target: Stored, old: TableSchema | None, step: MergeStep) -> bool:
         """Return whether the table gets other columns, and no stored value changes with them."""
-        if old is None or not keeps_values(old, step.schema, self._timeline):
+        columns = self._shape.columns(step.schema, self._types)
+        if old is None or not keeps_values(old, step.schema, self._timeline, columns, self._laid):
             return False
         merges = step.keyed and (step.adds or step.deletes.num_rows > 0)
-        return self._writer.evolves(target, self._columns_of(old), self._columns, merges=merges)
+        return self._writer.evolves(target, self._stored_columns(old), self._columns, merges=merges)
 
-    def _columns_of(self, schema: TableSchema) -> TargetSchema:
-        return target_schema(schema, self._types, self._layout)
+    def _mapper(self, lossy: Counter[str] | None = None) -> Mapper:
+        timeline = self._timeline
+        return Mapper(timeline.versions, timeline.fills, self._types, lossy, shape=self._shape, laid=self._laid)
+
+    def _stored_columns(self, schema: TableSchema) -> TargetSchema:
+        """Return the columns that the table has so far."""
+        return stored_schema(schema, self._types, self._layout, self._shape, self._laid)
 
     @property
     def _columns(self) -> TargetSchema:
         """The columns that the table has after the batch."""
-        return self._columns_of(self._timeline.versions[-1].schema)
+        return target_schema(self._timeline.versions[-1].schema, self._types, self._layout, self._shape)

@@ -8,11 +8,10 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
+from airflow_provider_cdc.core.apply.rewinding import RewindNeeded
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.lake.roots import located
-from airflow_provider_cdc.core.model.schema import TableSchema
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.contract import Sink, Stored
 from spark_jobs.sinks.registry import open_own_tables
@@ -34,11 +33,13 @@ class BaseRows:
         with self._base() as stored:
             return stored.rows(keys)
 
-    def pieces(self, schema: TableSchema) -> Iterator[pa.Table]:
-        """Yield the rows that the result starts from, which lie under a schema, some at a time."""
-        key = schema.key_columns
+    def pieces(self, first: str | None) -> Iterator[pa.Table]:
+        """Yield the rows that the result starts from, some at a time.
+
+        :param first: column in whose order the files are read.
+        """
         with self._base() as stored:
-            yield from stored.pieces(key[0].name if key else None)
+            yield from stored.pieces(first)
 
     @contextmanager
     def _base(self) -> Iterator[Stored]:

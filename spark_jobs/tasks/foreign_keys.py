@@ -13,12 +13,11 @@ from airflow_provider_cdc.core.apply.merge_plan import MergePlan
 from airflow_provider_cdc.core.apply.row_sets import without_keys
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps
-from airflow_provider_cdc.core.apply.target_schema import target_schema
 from airflow_provider_cdc.core.errors import CASCADED
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.timeline.timeline import Reference, TableTimeline
-from airflow_provider_cdc.core.values.types import TypeOptions
+from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 from spark_jobs.tasks.table_changes import TableChanges
 from spark_jobs.tasks.table_task import ApplyTask
 
@@ -28,6 +27,7 @@ class ForeignKeys:
 
     :param changes: reads what the parents lost, too.
     :param stored: gives the rows that the result starts from, by keys or all.
+    :param mapper: maps them to the table's columns after the batch.
     """
 
     def __init__(
@@ -38,9 +38,10 @@ class ForeignKeys:
         types: TypeOptions,
         changes: TableChanges,
         stored: Callable[[pa.Table | None], pa.Table],
+        mapper: Mapper,
     ) -> None:
         self._task, self._timeline, self._wire, self._types = task, timeline, wire, types
-        self._changes, self._stored = changes, stored
+        self._changes, self._stored, self._mapper = changes, stored, mapper
 
     def check(self, base_schema: TableSchema | None, plan: MergePlan) -> None:
         """Compare the table as it will be with what its parents lost.
@@ -83,13 +84,16 @@ class ForeignKeys:
         """
         step = plan.steps[-1]
         columns = [step.schema.column(i) for i in reference.columns]
-        names = [column.name for column in columns if column is not None]
-        if len(names) < len(columns):
+        if None in columns:
             return False
+        own = {one.id: one.name for one in self._mapper.columns(step.version) if not one.mark}
+        if not own.keys() >= set(reference.columns):  # a rule leaves them out or masks them: what refers is unknown
+            return bool(ever.values.num_rows)
+        names = [own[column_id] for column_id in reference.columns]
         stored = None
         if base_schema is not None and not plan.steps[0].clear and lost.values.num_rows:
-            stored = self._stored(_as_keys(lost.values, base_schema, reference, self._types))
-        mapper = Mapper(self._timeline.versions, self._timeline.fills, self._types)
+            stored = self._stored(self._as_keys(lost.values, base_schema, reference))
+        mapper = self._mapper
         if len(plan.steps) > 1 or not step.keyed or step.positions is None:
             rows, _ = after_steps(stored, base_schema, plan.steps, mapper)
             return bool(pc.sum(referring(rows, names, ever)).as_py())
@@ -99,9 +103,18 @@ class ForeignKeys:
             return False
         remaining = mapper.content(stored, base_schema, step.version)
         remaining = remaining.filter(referring(remaining, names, lost))
-        keys = [column.name for column in step.schema.key_columns]
-        gone = pa.concat_tables([step.deletes, step.upserts.select(keys)])
-        return bool(without_keys(remaining, gone, keys).num_rows)
+        gone = pa.concat_tables([step.deletes, step.upserts.select(step.key)])
+        return bool(without_keys(remaining, gone, step.key).num_rows)
+
+    def _as_keys(self, values: pa.Table, base: TableSchema, reference: Reference) -> pa.Table | None:
+        """Return values as stored rows have them, None where they are not compared by their equality alone."""
+        own = {one.id: one.name for one in self._mapper.laid.of(base) if not one.mark}
+        columns = [base.column(i) for i in reference.columns]
+        types = [arrow_type(column.type, self._types) for column in columns if column is not None]
+        same = own.keys() >= set(reference.columns) and types == values.schema.types
+        if not same or any(pa.types.is_string(kind) for kind in types):
+            return None
+        return values.rename_columns([own[column_id] for column_id in reference.columns])
 
     def _clears(self) -> list[str]:
         """Return where rows say TRUNCATE."""
@@ -113,17 +126,6 @@ class ForeignKeys:
             if position >= span.start and (span.end is None or position < span.end)
             if position not in self._timeline.denied
         ]
-
-
-def _as_keys(values: pa.Table, base: TableSchema, reference: Reference, options: TypeOptions) -> pa.Table | None:
-    """Return values as stored rows have them, None where they must be compared in another way than by equality."""
-    stored = target_schema(base, options).columns
-    columns = [base.column(i) for i in reference.columns]
-    fields = [stored.field(column.name) for column in columns if column is not None]
-    same = len(fields) == len(columns) and [field.type for field in fields] == values.schema.types
-    if not same or any(pa.types.is_string(field.type) for field in fields):
-        return None
-    return values.rename_columns([field.name for field in fields])
 
 
 def _inside(rows: pa.Table, start: str, end: str | None) -> pa.Table:

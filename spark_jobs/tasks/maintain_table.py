@@ -13,6 +13,7 @@ from spark_jobs.sinks.commits import Owner
 from spark_jobs.sinks.contract import Sink, Stored
 from spark_jobs.sinks.ownership import demand_ours
 from spark_jobs.tasks.parking import as_cdc_error
+from spark_jobs.tasks.table_shape import laid_of
 
 _TRIES = 3
 
@@ -55,5 +56,6 @@ def maintain_table(
 
 
 def _first_key_column(state: TableState) -> str | None:
-    key = TableSchema.from_document(state.schema).key_columns if state.schema is not None else ()
-    return key[0].name if key else None
+    schema = TableSchema.from_document(state.schema) if state.schema is not None else TableSchema(())
+    names = {one.id: one.name for one in laid_of(state).of(schema)}
+    return names[schema.key[0]] if schema.key else None

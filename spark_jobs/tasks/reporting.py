@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self, TypeVar
 from airflow_provider_cdc.core.apply.contradictions import Findings
 from airflow_provider_cdc.core.apply.foreign_key_actions import RowsUnknown
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack
-from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
+from airflow_provider_cdc.core.apply.rewinding import RewindNeeded
 from airflow_provider_cdc.core.apply.row_images import SchemaMissing
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import UnavailableError

@@ -114,6 +114,7 @@ class _Part(TableApply):
                 cleared=part.cleared,
                 count=part.buckets,
                 snapshot_position=self.task.snapshot_position,
+                shape=self._shape,
             )
             numbers = pa.array(keyed.events.column("row").to_numpy() + start)
             events.append(keyed.events.set_column(keyed.events.num_columns - 1, "row", numbers))
@@ -248,7 +249,7 @@ class _Part(TableApply):
             for name in unread:
                 mine = mine.append_column(name, pa.nulls(mine.num_rows, pa.string()))
             try:
-                typer = typer_of(ordered(mine), self._timeline, self._format, self._types)
+                typer = typer_of(ordered(mine), self._timeline, self._format, self._types, self._shape)
                 typed = typer.typed(np.arange(mine.num_rows), image, last, partial=self._format.partial_images)
             except SchemaMissing:  # rows of other parts may show which columns a row has
                 raise ImagesLack from None
@@ -321,7 +322,7 @@ class _Part(TableApply):
 
     @property
     def _key(self) -> list[str]:
-        return [column.name for column in self._schema.key_columns]
+        return self._columns.key_names
 
     @property
     def _staged(self) -> str:

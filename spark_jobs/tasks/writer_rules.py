@@ -3,18 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from airflow_provider_cdc.core.documents import JobDocument
-from airflow_provider_cdc.core.model.schema import TableSchema
 from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.contract import Sink, Stored, WriterRule
 from spark_jobs.workers.memory import task_memory
 
 
-def writer_rule(job: JobDocument, name: str, schema: TableSchema, sink: Sink[Stored]) -> WriterRule:
+def writer_rule(job: JobDocument, name: str, columns: Sequence[str], sink: Sink[Stored]) -> WriterRule:
     """Return how the writer of each commit of a table is chosen.
 
     :param name: of the table, ``database.table``.
-    :param schema: its columns after the batch, which may have types that no target can have.
+    :param columns: names of its columns after the batch.
     """
     own = job.tables.rule(name).writer
     stated = own or job.policy.writer
@@ -25,7 +26,7 @@ def writer_rule(job: JobDocument, name: str, schema: TableSchema, sink: Sink[Sto
         settled = Choice("task", f"{key} is task")
     elif sink.spark is None:
         settled = Choice("task", f"tables of type {job.sink_type} are written by tasks")
-    elif not sink.spark.can_name([column.name for column in schema.columns]):
+    elif not sink.spark.can_name(columns):
         settled = Choice("task", "Spark cannot write the name of a column")
     else:
         obstacle = sink.spark.obstacle(job, asked=asked)

@@ -26,9 +26,9 @@ from airflow_provider_cdc.core.apply.row_sets import (
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.rows_without_key import without_passed_over
 from airflow_provider_cdc.core.apply.source_order import behind, moments_of, of_snapshots, source_order
-from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.formats.contract import Format
+from airflow_provider_cdc.core.shapes.shape import PLAIN, Shape
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
 
@@ -61,17 +61,18 @@ def key_events(
     cleared: str | None,
     count: int,
     snapshot_position: str = "",
+    shape: Shape = PLAIN,
 ) -> KeyEvents:
     """Return the keys that rows acquire and release; of a table without key the digests of rows added and removed.
 
     :param changes: full images; no schema change on the timeline alters the key or stored values (``part_ends``).
     :param cleared: position of the newest TRUNCATE, None without any: older rows count no more.
     :param count: number of buckets.
-    :param snapshot_position: as of :func:`resolve`.
+    :param snapshot_position: as of :func:`resolve`, and so is ``shape``.
     :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
     :raises ImagesLack: rows of a table without key lack columns.
     """
-    typer, last = typer_of(changes, timeline, wire, options), len(timeline.versions) - 1
+    typer, last = typer_of(changes, timeline, wire, options, shape), len(timeline.versions) - 1
     counts = ~changes.are("truncate") & ~typer.foreign
     if cleared is not None:
         counts &= behind(changes.rows, cleared)
@@ -96,7 +97,7 @@ def _added_and_removed(
 
     The first digest is equal for all forms of a row's values; it decides the bucket. The second is the row's own.
     """
-    changes, forms = typer.changes, ValueForms.of(typer.timeline.versions[last].schema)
+    changes, forms = typer.changes, typer.mapper.forms(last)
     images = {"after": ("snapshot", "insert", "update"), "before": ("delete", "update")}
     typed = [typer.typed(row_indexes[changes.are(*ops, rows=row_indexes)], name, last) for name, ops in images.items()]
     if any(rows.absent for rows in typed):

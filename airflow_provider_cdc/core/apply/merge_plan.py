@@ -76,7 +76,7 @@ class OpenRemovals:
 class MergeStep:
     """Change the table as one span of schemas without a barrier does.
 
-    :param version: index of the schema version that the table has afterwards.
+    :param version: index of the schema version that the source's table has afterwards.
     :param clear: the rows stored before are gone (TRUNCATE).
     :param upserts: full typed rows, at most one per key; of a table without key all added rows.
     :param deletes: keys whose row is gone; of a table without key all removed rows, full.
@@ -133,6 +133,11 @@ class MergeStep:
     def keyed(self) -> bool:
         """Return whether a key identifies the rows."""
         return bool(self.schema.key)
+
+    @property
+    def key(self) -> list[str]:
+        """The names of the key's columns in the stored table; none without a key."""
+        return self.deletes.column_names if self.keyed else []
 
 
 @dataclass(slots=True)

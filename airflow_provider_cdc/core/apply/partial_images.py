@@ -10,41 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.clock_order import moments_and_partitions
+from airflow_provider_cdc.core.apply.rewinding import rewind_needed
 from airflow_provider_cdc.core.apply.row_copies import sources_of
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.row_typing import ABSENT, RowTyper, TypedRows
 from airflow_provider_cdc.core.apply.update_chains import Chains, KeyEvents
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
-from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.position_columns import event_of
 
 UNKNOWN = "row_unknown"  # an update lacks columns, and the row that it changed is not there or cannot be identified
 # returns stored rows that have these keys, maybe among others, under the schema that the keys belong to
 StoredRows = Callable[[pa.Table], pa.Table]
-
-
-class RewindNeeded(DataError):
-    """Report that changes arrived late and the stored rows are no longer those that they changed.
-
-    :ivar position: the table has to go back behind it.
-    """
-
-    position = ""
-
-
-def rewind_needed(table: str, what: str, position: str) -> RewindNeeded:
-    """Return the error that lets a table go back behind a position.
-
-    :param what: the changes that came late.
-    """
-    error = RewindNeeded(
-        "apply.rewind_needed",
-        what,
-        where={"table": table},
-        hint="the table goes back to before them and is resolved again",
-    )
-    error.position = position
-    return error
 
 
 def laid_over(typer: RowTyper, after: TypedRows, before: TypedRows) -> TypedRows:
@@ -108,7 +84,8 @@ class Completion:
         self._typer, self._events, self._keys = typer, events, keys
         self._target, self._stored, self._applied = target, stored, applied
         self._chains = Chains(events)
-        self._dropped = {column.name for column in typer.timeline.versions[target].schema.columns if column.dropped}
+        dropped = {column.id for column in typer.timeline.versions[target].schema.columns if column.dropped}
+        self._dropped = {column.name for column in typer.mapper.columns(target) if column.id in dropped}
         self._takings = np.flatnonzero(events.fills)  # of each row that takes a key the event, rows rising
 
     def completed(self, newest: TypedRows, tried: IntArray) -> pa.Table:
@@ -182,7 +159,7 @@ class Completion:
         stored_row: IntArray = np.full(len(chains.stored), -1)
         needed = np.unique(np.concatenate(nodes)) - chains.unknown - 1
         needed = needed[needed >= 0]
-        empty = self._typer.mapper.rows({}, 0, self._target, self._target)
+        empty = self._typer.mapper.nothing(self._target)
         if not len(needed):
             return empty, stored_row
         if not chains.stands_as_before(needed, self._applied):

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.apply.clock_conflicts import KeyStates, of_several
 from airflow_provider_cdc.core.apply.clock_order import moments_and_partitions, order_unknown
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack
-from airflow_provider_cdc.core.apply.partial_images import rewind_needed
+from airflow_provider_cdc.core.apply.rewinding import rewind_needed
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray

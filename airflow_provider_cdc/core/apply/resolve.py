@@ -32,6 +32,7 @@ from airflow_provider_cdc.core.apply.witness import Witness
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.shapes.shape import AS_SOURCE, PLAIN, LaidColumns, Shape
 from airflow_provider_cdc.core.timeline.barriers import barriers
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
@@ -52,6 +53,8 @@ def resolve(
     snapshot_position: str = "",
     open_removals: OpenRemovals | None = None,
     verification: Verification | None = None,
+    shape: Shape = PLAIN,
+    laid: LaidColumns = AS_SOURCE,
 ) -> MergePlan:
     """Resolve the changes of one table.
 
@@ -63,11 +66,13 @@ def resolve(
     :param snapshot_position: where the snapshot stands that the content begins with, empty if it begins with the table.
     :param open_removals: of a table without key, those of earlier batches; their rows lie under ``base``.
     :param verification: how far changes are compared with the rows that they find, None for not at all.
+    :param shape: the columns that the table has by its rules.
+    :param laid: how the stored rows lie.
     :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
     :raises RewindNeeded: partial images came too late for the stored rows, or rows show that applied ones are repeats.
     """
-    typer = typer_of(changes, timeline, wire, options)
-    mapper = Mapper(timeline.versions, timeline.fills, options)
+    typer = typer_of(changes, timeline, wire, options, shape)
+    mapper = Mapper(timeline.versions, timeline.fills, options, shape=shape, laid=laid)
     stored = Stored(None if base is None else read, base, mapper, timeline.versions)
     row_indexes, cleared = _after_truncates(typer, base_position)
     plan = MergePlan([], typer.failures, typer.lossy, changes.counts())
@@ -115,10 +120,12 @@ def _under(
     return replace(open_removals, rows=mapper.content(open_removals.rows, base, last))
 
 
-def typer_of(changes: Changes, timeline: TableTimeline, wire: Format, options: TypeOptions) -> RowTyper:
+def typer_of(
+    changes: Changes, timeline: TableTimeline, wire: Format, options: TypeOptions, shape: Shape = PLAIN
+) -> RowTyper:
     """Return what types the rows, once it has compared them with the timeline."""
     lossy = Counter[str]()
-    mapper = Mapper(timeline.versions, timeline.fills, options, lossy)
+    mapper = Mapper(timeline.versions, timeline.fills, options, lossy, shape=shape)
     typer = RowTyper(changes, versions_of(changes.rows, timeline), timeline, wire, options, mapper, lossy=lossy)
     typer.check()
     return typer
@@ -200,7 +207,7 @@ def _keyed(
         row_indexes, applied = without_copies(typer.changes, row_indexes, applied, wire)
     keys, event_rows, fills = acquired_and_released(typer, row_indexes, last)
     if not keys.num_rows:
-        return MergeStep(last, schema, clear, typer.mapper.rows({}, 0, last, last), keys)
+        return MergeStep(last, schema, clear, typer.mapper.nothing(last), keys)
     groups = group_numbers(keys.columns)
     events = KeyEvents(keys, groups, event_rows, fills)
     if is_unproven(typer.timeline, wire):
@@ -213,7 +220,7 @@ def _keyed(
         winners = acquired_in_one_event(winners, groups, event_rows, fills, typer.changes.rows, wire)
     filled = winners[fills[winners]]
     if later:
-        nothing, deletes = typer.mapper.rows({}, 0, last, last), keys.take(pa.array(winners[~fills[winners]]))
+        nothing, deletes = typer.mapper.nothing(last), keys.take(pa.array(winners[~fills[winners]]))
         rows = typed_later(typer, event_rows[filled], last, partial=wire.partial_images)
         return MergeStep(last, schema, clear, nothing, deletes, later=rows, witness=witness)
     upserts = typer.typed(event_rows[filled], "after", last, partial=wire.partial_images)

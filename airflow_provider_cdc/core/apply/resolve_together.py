@@ -22,6 +22,7 @@ from airflow_provider_cdc.core.apply.source_order import moments_of
 from airflow_provider_cdc.core.apply.witness import RowsBefore, Witness
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.formats.contract import Format
+from airflow_provider_cdc.core.shapes.shape import PLAIN, Shape
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
 
@@ -58,6 +59,7 @@ def resolve_together(
     wire: Format,
     options: TypeOptions,
     compared: Sequence[Compared | None] = (),
+    shape: Shape = PLAIN,
 ) -> list[MergePlan] | None:
     """Resolve the changes of several tables of one layout (:func:`layout_of`).
 
@@ -65,13 +67,14 @@ def resolve_together(
     :param owners: per row the number of its table.
     :param timelines: of the tables, by number.
     :param compared: how changes are compared with the rows that they find, by number; none where it is empty.
+    :param shape: the columns that each of the tables has by the same rules.
     :return: the plan of each table, as :func:`core.apply.resolve.resolve` makes it; None where values were lost, rows
         do not fit or tables are truncated: the plans of single tables say of which.
     """
     changes = Changes(rows.append_column(_OWNER, pa.array(owners)))
     if changes.are("truncate").any():
         return None
-    typer = typer_of(changes, timelines[0], wire, options)
+    typer = typer_of(changes, timelines[0], wire, options, shape)
     owner_of: IntArray = changes.rows.column(_OWNER).to_numpy()
     keys, event_rows, fills = acquired_and_released(typer, np.arange(len(owner_of)), 0)
     groups = group_numbers([pa.array(owner_of[event_rows]), *keys.columns])

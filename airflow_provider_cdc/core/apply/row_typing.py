@@ -21,6 +21,7 @@ from airflow_provider_cdc.core.apply.ordered_changes import RESTORED, AnyImages,
 from airflow_provider_cdc.core.apply.row_descriptions import RowDescriptions
 from airflow_provider_cdc.core.apply.row_images import LEFT_OUT, SchemaMissing, columns_of_no_row
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
+from airflow_provider_cdc.core.apply.shaped_rows import columns_of_changes
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray, indexes_by_mark
 from airflow_provider_cdc.core.formats.contract import Description, Format
 from airflow_provider_cdc.core.model.schema import Column, TableSchema
@@ -29,6 +30,7 @@ from airflow_provider_cdc.core.values.image_structs import member_mark
 from airflow_provider_cdc.core.values.images import Field, Typed, type_images
 from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 
+RULE_VALUE = "rule_value"  # a rule of the pipeline cannot make a column of the row
 ABSENT = "column_absent"  # an image lacks a column of its table, and nothing says that it is unchanged
 
 
@@ -44,6 +46,14 @@ class TypedRows:
     rows: pa.Table
     row_indexes: np.ndarray
     absent: dict[str, np.ndarray]
+
+    def without(self, refused: Mapping[str, BoolArray]) -> TypedRows:
+        """Return them without those that are to be left out, by what for."""
+        if not refused:
+            return self
+        good: BoolArray = ~np.logical_or.reduce(list(refused.values()))
+        absent = {name: mask[good] for name, mask in self.absent.items()}
+        return TypedRows(self.rows.filter(pa.array(good)), self.row_indexes[good], absent)
 
 
 @dataclass(slots=True)
@@ -241,7 +251,7 @@ class RowTyper:
             for portion in self.image(image).portions(np.sort(np.concatenate(members)))
         ]
         if not groups:
-            return TypedRows(self.mapper.rows({}, 0, target, target, key_only=key_only), row_indexes, {})
+            return TypedRows(self.mapper.rows({}, 0, target, target, key_only=key_only).rows, row_indexes, {})
         return groups[0] if len(groups) == 1 else _together(groups)
 
     def _group(
@@ -254,7 +264,7 @@ class RowTyper:
         target: int,
         partial: bool,
     ) -> TypedRows:
-        columns, target_schema = self._columns(version, key_of), self.timeline.versions[target].schema
+        columns = self._columns(version, key_of)
         row_indexes, images = self._images(row_indexes, image)
         result = type_images(images, fields)
         arrays = {column.id: values for column, values in zip(columns, result.columns, strict=True)}
@@ -274,9 +284,14 @@ class RowTyper:
             absent = {i: lacks[keep] for i, lacks in absent.items()}
         if key_of is None:
             self._add_dropped(version, image, row_indexes, arrays, absent)
-        rows = self.mapper.rows(arrays, len(row_indexes), version, target, key_only=key_of is not None)
-        names = {i: column.name for i in absent if (column := target_schema.column(i)) and absent[i].any()}
-        return TypedRows(rows, row_indexes, {name: absent[i] for i, name in names.items()})
+        changes = columns_of_changes(self.changes.rows, self.timeline, row_indexes)
+        rows, refused = self.mapper.rows(arrays, len(row_indexes), version, target, key_of is not None, changes)
+        names = {one.id: one.name for one in self.mapper.columns(target) if one.id in absent and absent[one.id].any()}
+        typed = TypedRows(rows, row_indexes, {name: absent[i] for i, name in names.items()})
+        for name, out in refused.items():
+            for row_index in row_indexes[out]:
+                self.fail(int(row_index), name, RULE_VALUE)
+        return typed.without(refused)
 
     def _add_dropped(
         self,

@@ -43,7 +43,7 @@ def of_rows_without_key(
     row_indexes, _ = without_copies(typer.changes, row_indexes, typer.flags("applied"), typer.wire)
     added = typer.changes.are("snapshot", "insert", "update", rows=row_indexes)
     removed = typer.changes.are("delete", "update", rows=row_indexes)
-    schema, none = typer.timeline.versions[last].schema, typer.mapper.rows({}, 0, last, last)
+    schema, none = typer.timeline.versions[last].schema, typer.mapper.nothing(last)
     if later and not removed.any() and earlier is None:
         rows = typed_later(typer, row_indexes[added], last, partial=False)
         as_typed = partial(_positions_as_typed, typer.changes, row_indexes[added])
@@ -52,7 +52,7 @@ def of_rows_without_key(
     removes = typer.typed(row_indexes[removed], "before", last)
     # binlog_row_image=MINIMAL writes the whole row before where there is no key, and of the row after what changed
     adds = laid_over(typer, adds, removes)
-    stay = left_of_multiset(typer, adds, removes, ValueForms.of(schema), earlier, base_position)
+    stay = left_of_multiset(typer, adds, removes, typer.mapper.forms(last), earlier, base_position)
     adds_left, removes_left, open_left = np.split(stay, np.cumsum([adds.rows.num_rows, removes.rows.num_rows]))
     added_rows, removed_rows = adds.row_indexes[adds_left], removes.row_indexes[removes_left]
     netted, positions = not stay.all(), typer.changes.rows.column("position")

@@ -9,9 +9,20 @@ from functools import partial
 
 import pyarrow as pa
 
-from airflow_provider_cdc.core.apply.target_schema import target_schema
+from airflow_provider_cdc.core.apply.shaped_rows import (
+    ColumnOf,
+    ColumnOfChanges,
+    Inputs,
+    Rows,
+    StoredColumns,
+    laid_columns,
+    refused_values,
+)
+from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.model.formula import Computed
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
+from airflow_provider_cdc.core.shapes.columns import TargetColumn
+from airflow_provider_cdc.core.shapes.shape import AS_SOURCE, PLAIN, LaidColumns, Shape
 from airflow_provider_cdc.core.timeline.timeline import SchemaVersion
 from airflow_provider_cdc.core.values.alter.convert import convert, without_nulls
 from airflow_provider_cdc.core.values.alter.generated_columns import computed
@@ -20,11 +31,13 @@ from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 
 
 class Mapper:
-    """Map typed columns of any schema version to a later schema of the same table.
+    """Map typed columns of any schema version to the columns of the target under a later schema of the same table.
 
     :param versions: the table's schema versions in order.
     :param fills: column id -> value of rows older than the column.
     :param lossy: takes the counts of values that did not fit the new type of their column, by kind of loss.
+    :param shape: the columns of the target.
+    :param laid: how the rows lie that the table has so far.
     """
 
     def __init__(
@@ -33,63 +46,114 @@ class Mapper:
         fills: Mapping[int, Default],
         options: TypeOptions,
         lossy: Counter[str] | None = None,
+        *,
+        shape: Shape = PLAIN,
+        laid: LaidColumns = AS_SOURCE,
     ) -> None:
         self._versions = versions
         self._fills = fills
         self._options = options
         self._lossy = Counter[str]() if lossy is None else lossy
-        self._schemas: dict[int, pa.Schema] = {}  # by version
+        self._shape, self.laid = shape, laid
+        self._columns: dict[int, tuple[TargetColumn, ...]] = {}  # by version, as are the schemas
+        self._schemas: dict[int, pa.Schema] = {}
+
+    def columns(self, version: int) -> tuple[TargetColumn, ...]:
+        """Return the columns that the target has under a schema version."""
+        if version not in self._columns:
+            self._columns[version] = self._shape.columns(self._versions[version].schema, self._options)
+        return self._columns[version]
+
+    def key_columns(self, version: int) -> list[TargetColumn]:
+        """Return those of the key, in the order of the key."""
+        by_id = {column.id: column for column in self.columns(version)}
+        return [by_id[column_id] for column_id in self._versions[version].schema.key]
+
+    def forms(self, version: int) -> ValueForms:
+        """Return the columns of the target whose values a tool writes in several forms."""
+        return ValueForms.of(self._versions[version].schema, self.columns(version))
 
     def rows(
-        self, typed: Mapping[int, pa.Array], count: int, version: int, target: int, *, key_only: bool = False
-    ) -> pa.Table:
-        """Map rows typed under ``version`` (column id -> values) to the schema of version ``target``.
+        self,
+        typed: Mapping[int, pa.Array],
+        count: int,
+        version: int,
+        target: int,
+        key_only: bool = False,
+        changes: ColumnOfChanges | None = None,
+    ) -> Rows:
+        """Map rows typed under ``version`` (column id -> values) to the target's columns under version ``target``.
 
         :param key_only: return only the columns of the key.
+        :param changes: gives columns of the change log, of the changes that made the rows.
         """
-        target_schema, schema = self._versions[target].schema, self._arrow_schema(target)
-        columns = target_schema.columns
+        columns, schema = self.columns(target), self.arrow_schema(target)
         if key_only:
-            columns = target_schema.key_columns
+            columns = tuple(self.key_columns(target))
             schema = pa.schema([schema.field(column.name) for column in columns])
         if not count:
-            return schema.empty_table()
+            return Rows(schema.empty_table(), {})
         generated = self._computed(typed, count, version, target)
-        arrays = [self._at(typed, generated, count, version, target, column.id) for column in columns]
-        return pa.Table.from_arrays(arrays, schema=schema)
+        inputs = Inputs(count, partial(self._at, typed, generated, count, version, target), changes)
+        arrays = [column.values(inputs) for column in columns]
+        return Rows(pa.Table.from_arrays(arrays, schema=schema), inputs.refused)
 
-    def _arrow_schema(self, version: int) -> pa.Schema:
+    def nothing(self, version: int) -> pa.Table:
+        """Return no rows under the target's columns of a version."""
+        return self.arrow_schema(version).empty_table()
+
+    def arrow_schema(self, version: int) -> pa.Schema:
+        """Return names and types of the target's columns under a version."""
         if version not in self._schemas:
-            self._schemas[version] = target_schema(self._versions[version].schema, self._options).columns
+            self._schemas[version] = pa.schema([pa.field(column.name, column.type) for column in self.columns(version)])
         return self._schemas[version]
 
     def content(self, stored: pa.Table, old: TableSchema, target: int, start: int | None = None) -> pa.Table:
         """Map a table's stored rows from the schema they lie under to that of version ``target``.
 
-        :param start: version of the old schema; None for the newest that has it.
+        :param start: version of the old schema, of rows that this mapper made; None for the rows that the table has
+            so far, and for the newest version that has the schema.
+        :raises RewindNeeded: the stored rows lack what columns are made of.
         """
-        target_schema = self._versions[target].schema
+        laid = self.laid if start is None else self._shape.laid(old, self._options)
         if start is None:
             versions = enumerate(self._versions[: target + 1])
             start = max((index for index, version in versions if version.schema == old), default=None)
-        if start == target:
+        columns = self.columns(target)
+        if start == target and laid.of(old) == laid_columns(columns):
             return stored
-        typed = {column.id: stored.column(column.name) for column in old.columns if column.name in stored.column_names}
+        was = StoredColumns(stored, old, laid)
+        at, recomputed = self._of_stored(was, start, target)
+        inputs = Inputs(stored.num_rows, was.demanding(at, recomputed))
+        new = self._versions[target].schema
+        arrays = [kept if (kept := was.kept(one, new)) is not None else one.values(inputs) for one in columns]
+        if inputs.refused:
+            raise refused_values(inputs.refused)
+        return pa.Table.from_arrays(arrays, schema=self.arrow_schema(target))
+
+    def _of_stored(self, was: StoredColumns, start: int | None, target: int) -> tuple[ColumnOf, set[int]]:
+        """Return what gives the columns of stored rows, and those that it cannot compute.
+
+        :param start: version that the rows lie under, None where it is no longer on the timeline: a late DDL changed
+            it, and one direct step is taken.
+        """
+        since = range(0 if start is None else start + 1, target + 1)
+        items = [item for number in since for item in self._versions[number].computed]
+        recomputed = {item.column_id for item in items if not was.has(item.formula.columns)}
         if start is not None:
-            return self.rows(typed, stored.num_rows, start, target)
-        # the schema version is no longer on the timeline (a late DDL changed it): one direct step
-        arrays = {}
-        for column in target_schema.columns:
-            was = old.column(column.id)
-            if was is None or column.id not in typed:
-                arrays[column.id] = self._filled(column.id, stored.num_rows, target, self._lossy)
+            generated = self._computed(was.plain, was.rows.num_rows, start, target)
+            return partial(self._at, was.plain, generated, was.rows.num_rows, start, target), recomputed
+        count, arrays, server = was.rows.num_rows, dict[int, pa.Array](), self._versions[target].server
+        for column in self._versions[target].schema.columns:
+            old = was.schema.column(column.id)
+            if old is None or column.id not in was.plain:
+                arrays[column.id] = self._filled(column.id, count, target, self._lossy)
             else:
-                server = self._versions[target].server
-                arrays[column.id] = self._step(typed[column.id], was, column, server, self._lossy)
-        for item in [item for version in self._versions[: target + 1] for item in version.computed]:
-            if item.column_id in arrays:
-                arrays[item.column_id] = self._compute(item, stored.num_rows, target, arrays.__getitem__)
-        return pa.Table.from_arrays([*arrays.values()], schema=self._arrow_schema(target))
+                arrays[column.id] = self._step(was.plain[column.id], old, column, server, self._lossy)
+        for item in items:
+            if item.column_id in arrays and item.column_id not in recomputed:
+                arrays[item.column_id] = self._compute(item, count, target, arrays.__getitem__)
+        return arrays.__getitem__, recomputed
 
     def _computed(
         self, typed: Mapping[int, pa.Array], count: int, version: int, target: int

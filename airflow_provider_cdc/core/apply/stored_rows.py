@@ -37,7 +37,7 @@ class Stored:
         :param clear: whether the step that they are for takes away the rows stored before.
         """
         if clear or (self.read is None and not steps):
-            return self.mapper.rows({}, 0, target, target)
+            return self.mapper.nothing(target)
         if self.read is not None and not steps:
             assert self.schema is not None  # what can be read has a schema
             rows = self.read(keys if self._has_key_of(target) else None)
@@ -49,5 +49,12 @@ class Stored:
     def _has_key_of(self, target: int) -> bool:
         """Return whether the key's columns of a version stand in the stored rows under the same names and types."""
         assert self.schema is not None
-        pairs = [(column, self.schema.column(column.id)) for column in self.versions[target].schema.key_columns]
-        return all(old is not None and (old.name, old.type) == (new.name, new.type) for new, old in pairs)
+        was, now = self.schema, self.versions[target].schema
+        laid = {one.id: one for one in self.mapper.laid.of(was)}
+        for column, source in zip(self.mapper.key_columns(target), now.key_columns, strict=True):
+            old, one = was.column(column.id), laid.get(column.id)
+            if old is None or one is None or (one.name, one.mark) != (column.name, column.mark):
+                return False
+            if old.type != source.type:
+                return False
+        return True

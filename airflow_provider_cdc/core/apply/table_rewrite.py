@@ -11,8 +11,9 @@ import pyarrow as pa
 from airflow_provider_cdc.core.apply.merge_plan import MergeStep, OpenRemovals
 from airflow_provider_cdc.core.apply.row_sets import multiset_difference, without_keys
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
-from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.shapes.columns import TargetColumn
+from airflow_provider_cdc.core.shapes.shape import LaidColumns
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 
 
@@ -41,7 +42,7 @@ def after_steps(
                 content = step.upserts
             left = None
         else:
-            content, unmatched = multiset_difference(content, step.deletes, ValueForms.of(step.schema))
+            content, unmatched = multiset_difference(content, step.deletes, mapper.forms(step.version))
             content = pa.concat_tables([content, step.upserts])
             left = OpenRemovals.joined(left, step.still_open(unmatched))
         schema, version = step.schema, step.version
@@ -49,21 +50,36 @@ def after_steps(
     return content, left
 
 
-def keeps_values(old: TableSchema, new: TableSchema, timeline: TableTimeline) -> bool:
+def keeps_values(
+    old: TableSchema, new: TableSchema, timeline: TableTimeline, columns: Iterable[TargetColumn], laid: LaidColumns
+) -> bool:
     """Return whether no value of a stored row changes with the columns of a table.
 
     :param old: schema that the rows lie under.
     :param new: the one of the timeline's end.
+    :param columns: that the table has then.
+    :param laid: how the rows lie.
     """
+    columns, was_laid = list(columns), {one.id: one.mark for one in laid.of(old)}
+    read = {column_id for one in columns for column_id in (one.id, *one.reads)}
+    if any(was_laid.get(one.id, "" if old.column(one.id) is None else None) != one.mark for one in columns):
+        return False
+    if any(one.mark and not _types_kept(one, old, new) for one in columns):
+        return False
     if old.key != new.key or any(version.computed for version in timeline.versions):
         return False
-    for column in new.columns:
+    for column in [column for column in new.columns if column.id in read]:
         was, fill = old.column(column.id), timeline.fills.get(column.id)
         if was is None and fill is not None and fill.kind == "constant" and fill.text is not None:
             return False
         if not column.nullable and (was is None or was.nullable):
             return False
     return True
+
+
+def _types_kept(column: TargetColumn, old: TableSchema, new: TableSchema) -> bool:
+    pairs = [(old.column(column_id), new.column(column_id)) for column_id in column.reads]
+    return all(was is not None and now is not None and was.type == now.type for was, now in pairs)
 
 
 def goes_in_pieces(steps: Sequence[MergeStep]) -> bool:
@@ -94,4 +110,4 @@ def remaining_pieces(
 
 def _keys(step: MergeStep) -> pa.Table:
     """Return the keys whose stored row a step removes or replaces."""
-    return pa.concat_tables([step.deletes, step.upserts.select([column.name for column in step.schema.key_columns])])
+    return pa.concat_tables([step.deletes, step.upserts.select(step.key)])

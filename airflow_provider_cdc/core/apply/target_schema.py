@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.shapes.shape import PLAIN, LaidColumns, Shape
 from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 
 
@@ -52,13 +53,39 @@ class TargetSchema:
         return dict(zip(self.ids, self.columns.types, strict=True))
 
 
-def target_schema(schema: TableSchema, options: TypeOptions, layout: TableLayout | None = None) -> TargetSchema:
-    """Return the columns of the stored table that equals a table of the source.
+def target_schema(
+    schema: TableSchema, options: TypeOptions, layout: TableLayout | None = None, shape: Shape = PLAIN
+) -> TargetSchema:
+    """Return the columns of the stored table of a table of the source.
 
     Every column but the key's may be NULL, as a source may relax NOT NULL any time.
+
+    :param shape: the columns that it has by its rules.
     """
-    columns = pa.schema([pa.field(column.name, arrow_type(column.type, options)) for column in schema.columns])
-    return TargetSchema(tuple(column.id for column in schema.columns), columns, schema.key, layout or TableLayout())
+    columns = shape.columns(schema, options)
+    names = pa.schema([pa.field(column.name, column.type) for column in columns])
+    return TargetSchema(tuple(column.id for column in columns), names, schema.key, layout or TableLayout())
+
+
+def stored_schema(
+    schema: TableSchema, options: TypeOptions, layout: TableLayout, shape: Shape, laid: LaidColumns
+) -> TargetSchema:
+    """Return the columns that rows of a stored table have.
+
+    :param schema: of the source, that they lie under.
+    :param shape: the columns that the table is to have; where the rows have them made in another way, their type is
+        that of no value.
+    :param laid: how the rows lie.
+    """
+    if laid.columns is None:
+        return target_schema(schema, options, layout)
+    made = {(one.id, one.mark): one.type for one in shape.columns(schema, options)}
+    own = {column.id: arrow_type(column.type, options) for column in schema.columns}
+    fields = []
+    for one in laid.columns:
+        kind = made.get((one.id, one.mark)) or (None if one.mark else own.get(one.id))
+        fields.append(pa.field(one.name, kind or pa.null()))
+    return TargetSchema(tuple(one.id for one in laid.columns), pa.schema(fields), schema.key, layout)
 
 
 def row_order(columns: pa.Schema, layout: TableLayout) -> list[str]:

@@ -9,7 +9,7 @@ digits, and NULL for the zero date of a TIMESTAMP, which the stream has as the f
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.shapes.columns import TargetColumn
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -32,15 +33,14 @@ class ValueForms:
     columns: dict[str, Callable[[Any], Any]]
 
     @staticmethod
-    def of(schema: TableSchema) -> ValueForms:
-        """Return the forms of a table's columns; of one with a key none, since its rows are found by that."""
-        return ValueForms({}) if schema.key else ValueForms.of_all(schema)
+    def of(schema: TableSchema, columns: Iterable[TargetColumn]) -> ValueForms:
+        """Return the forms of the columns that a stored table has as the source has them.
 
-    @staticmethod
-    def of_all(schema: TableSchema) -> ValueForms:
-        """Return the forms of all columns, of a table with a key as well."""
-        kinds = {column.name: _FORMS.get(column.type.name) for column in schema.columns}
-        return ValueForms({name: form for name, form in kinds.items() if form is not None})
+        :param schema: of the source.
+        """
+        types = {column.id: column.type.name for column in schema.columns}
+        forms = {one.name: _FORMS.get(types.get(one.id, "")) for one in columns if not one.mark}
+        return ValueForms({name: form for name, form in forms.items() if form is not None})
 
     def __bool__(self) -> bool:
         return bool(self.columns)

@@ -29,7 +29,6 @@ from airflow_provider_cdc.core.apply.record_keys import KeyEvents
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.row_typing import RowTyper, TypedRows
 from airflow_provider_cdc.core.apply.source_order import moments_of, of_snapshots
-from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.model.position_columns import generation_text_of
 
@@ -94,7 +93,7 @@ class Witness(GapWitness):
         super().__init__(typer, events.rows, events.keys, applied, base_position, verification)
         self._events, self._target = events, target
         self._rows_before = RowsBefore(typer, target) if rows_before is None else rows_before
-        self._forms = ValueForms.of_all(typer.timeline.versions[target].schema)
+        self._forms = typer.mapper.forms(target)
         self._unproven = unproven_columns(typer.timeline)
         self._moments = moments_of(typer.changes.rows, typer.wire) if moments is None else moments
         finds = _finds(typer, events)
@@ -248,9 +247,10 @@ class Witness(GapWitness):
         event, count = event[pairs], len(pairs)
         differs: BoolArray = np.zeros(count, dtype=bool)
         columns: list[str] = [""] * count
-        for column in self._typer.timeline.versions[self._target].schema.columns_in_rows:
-            name = column.name
-            if column.dropped or column.id in self._unproven or name not in known.rows.column_names:
+        schema = self._typer.timeline.versions[self._target].schema
+        proven = {column.id for column in schema.columns_in_rows} - set(self._unproven)
+        for name in [one.name for one in self._typer.mapper.columns(self._target) if one.id in proven and not one.mark]:
+            if name not in known.rows.column_names:
                 continue
             one, other = (
                 known.rows.column(name).take(pa.array(of_known)),

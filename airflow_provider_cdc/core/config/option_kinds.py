@@ -84,6 +84,7 @@ POLICIES: Mapping[str, OptionKind] = {
 TABLE_RULES: Mapping[str, OptionKind] = {
     "create": OptionKind.LAYOUT,
     "exclude_columns": OptionKind.LAYOUT,
+    "columns": OptionKind.LAYOUT,
     "cluster_by": OptionKind.WORK,
     "partition_by": OptionKind.COURSE,
     "properties": OptionKind.WORK,

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from airflow_provider_cdc.core.config.checks import Checks, as_text, kind_of
+from airflow_provider_cdc.core.config.column_rules import ColumnRules
 from airflow_provider_cdc.core.config.partition_rules import partition_problems, partition_rules
 from airflow_provider_cdc.core.config.policy import CHOICES, RunPolicy
 from airflow_provider_cdc.core.config.table_layout import TableLayout
@@ -18,7 +19,7 @@ from airflow_provider_cdc.core.config.verify import check_verify
 PATTERNS = ("include", "exclude")
 _YAML_WORDS: dict[str, tuple[Any, str]] = {"zero_dates": (None, "null"), "verify": (False, "off")}  # unquoted words
 # keys that override nothing of the policy
-_OF_TABLE = ("create", "exclude_columns", "cluster_by", "partition_by", "properties")
+_OF_TABLE = ("create", "exclude_columns", "columns", "cluster_by", "partition_by", "properties")
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class TableRule:
     :param create: CREATE TABLE statement, for logs that begin after the table was created, or that carry no types.
     :param quarantine_limit: limit for the table's own records and rows.
     :param exclude_columns: shell patterns of columns that the tool leaves out of its rows, in any case.
+    :param columns: which columns the stored table has, and what is in them.
     :param cluster_by: ``key``, or columns in whose order rows are written.
     :param partition_by: columns and transforms of columns by which files are parted, where the sink can.
     :param properties: that the stored table states, by their names in its format.
@@ -35,6 +37,7 @@ class TableRule:
 
     create: str | None = None
     exclude_columns: str | list[str] | None = None
+    columns: ColumnRules | None = None
     cluster_by: str | list[str] | None = None
     partition_by: list[str] | None = None
     properties: dict[str, str] | None = None
@@ -64,6 +67,10 @@ class TableRule:
         checks.text("create", self.create, optional=True)
         if self.exclude_columns is not None:
             checks.texts("exclude_columns", self.column_patterns, least=1)
+        if self.columns is not None:
+            mine = Checks(checks.key("columns"))
+            self.columns.check(mine)
+            checks.problems.extend(mine.problems)
         if self.cluster_by is not None and self.cluster_by != "key":
             if isinstance(self.cluster_by, str):
                 checks.problem("cluster_by", f"expected key or a list of columns, as [{self.cluster_by}]")
@@ -99,7 +106,8 @@ class TableRule:
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data: only what is set."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        set_here = {name: value for name, value in asdict(self).items() if value is not None}
+        return set_here if self.columns is None else {**set_here, "columns": self.columns.document()}
 
 
 @dataclass(frozen=True)
@@ -161,7 +169,10 @@ class TableRules:
             for name, (read, word) in _YAML_WORDS.items():
                 if name in stated and stated[name] is read:
                     stated[name] = word
-            rule = TableRule(**stated)
+            columns_checks = Checks(mine.key("columns"))
+            columns = ColumnRules.of(stated.pop("columns", None), columns_checks)
+            mine.problems.extend(columns_checks.problems)
+            rule = TableRule(columns=columns, **stated)
         else:
             checks.problem(str(key), f"expected a mapping, got {kind_of(data)}")
         rule.check(mine)

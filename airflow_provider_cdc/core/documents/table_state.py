@@ -39,6 +39,8 @@ class TableState(Document):
         start Spark with it.
     :param resolved_since: batch whose rows the newest commit went on from, 0 where it began with nothing: rows of later
         batches that did not fit then, and do now, are in the table. None before the first commit.
+    :param laid: how its columns lie by rules of the pipeline (``LaidColumns.document``), None where they are the
+        source's.
     :param proof: how far the log has proved the rows. Documents of earlier versions have none: it begins then.
     """
 
@@ -69,4 +71,5 @@ class TableState(Document):
     spark_may_write: bool = False
     made_with: dict[str, str] | None = None
     resolved_since: int | None = None
+    laid: list[list[Any]] | None = None
     proof: Proof = field(default_factory=Proof)

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
-from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
+from airflow_provider_cdc.core.apply.rewinding import RewindNeeded
 from airflow_provider_cdc.core.apply.row_sets import without_keys
 from airflow_provider_cdc.core.apply.target_schema import target_schema
 from airflow_provider_cdc.core.apply.update_chains import Chains, KeyEvents

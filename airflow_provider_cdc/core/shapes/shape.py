@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Give a stored table the columns that the rules of a pipeline state for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from airflow_provider_cdc.core.config.column_rules import ColumnRules
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.shapes.columns import SourceColumns, TargetColumn, plain_columns
+from airflow_provider_cdc.core.shapes.rules import RULES
+from airflow_provider_cdc.core.timeline.timeline import TableTimeline
+from airflow_provider_cdc.core.values.types import TypeOptions
+
+
+@dataclass(frozen=True, slots=True)
+class LaidColumn:
+    """Say how a column lies in a stored table.
+
+    :param id: as of :class:`TargetColumn`, and so is ``mark``.
+    """
+
+    id: int
+    name: str
+    mark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LaidColumns:
+    """The columns of a stored table, in their order.
+
+    :param columns: None where they are those of the source's schema.
+    """
+
+    columns: tuple[LaidColumn, ...] | None = None
+
+    def of(self, schema: TableSchema) -> tuple[LaidColumn, ...]:
+        """Return the columns of rows that lie under a schema."""
+        if self.columns is not None:
+            return self.columns
+        return tuple(LaidColumn(column.id, column.name) for column in schema.columns)
+
+    def document(self) -> list[list[Any]] | None:
+        """Return plain JSON data."""
+        return None if self.columns is None else [[one.id, one.name, one.mark] for one in self.columns]
+
+    @staticmethod
+    def from_document(data: list[list[Any]] | None) -> LaidColumns:
+        """Rebuild from :meth:`document`."""
+        return LaidColumns(None if data is None else tuple(LaidColumn(*one) for one in data))
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The columns that a stored table has by its rules.
+
+    :param rules: None where its columns are those of the source.
+    :param names: every name that a column has had, by its id: a rule follows its column through a RENAME.
+    :param salt: of hashes.
+    """
+
+    rules: ColumnRules | None = None
+    table: str = ""
+    names: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    salt: bytes = b""
+
+    @staticmethod
+    def of(rules: ColumnRules | None, timeline: TableTimeline, salt: bytes = b"") -> Shape:
+        """Return the shape of a table."""
+        if rules is None:
+            return Shape()
+        names: dict[int, dict[str, None]] = {}
+        for version in timeline.versions:
+            for column in version.schema.columns:
+                names.setdefault(column.id, {})[column.name] = None
+        return Shape(rules, str(timeline.last_name), {i: tuple(some) for i, some in names.items()}, salt)
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether the columns are those of the source."""
+        return self.rules is None
+
+    def columns(self, schema: TableSchema, options: TypeOptions) -> tuple[TargetColumn, ...]:
+        """Return the columns of the target where the source has a schema.
+
+        :raises DataError: a rule does not fit the table.
+        """
+        return self._made(SourceColumns(self.table, schema, self.names, options, self.salt))
+
+    def laid(self, schema: TableSchema, options: TypeOptions) -> LaidColumns:
+        """Return how rows lie that are made with this shape."""
+        if self.is_plain:
+            return LaidColumns()
+        return LaidColumns(tuple(LaidColumn(one.id, one.name, one.mark) for one in self.columns(schema, options)))
+
+    def arrow(self, schema: TableSchema, options: TypeOptions) -> pa.Schema:
+        """Return names and types of the target's columns."""
+        return pa.schema([pa.field(one.name, one.type) for one in self.columns(schema, options)])
+
+    @property
+    def of_change(self) -> tuple[str, ...]:
+        """Return the columns of the change log, beyond those of every table, that rows are made of."""
+        metadata = () if self.rules is None else self.rules.metadata or ()
+        return ("source_time",) if "source_time" in metadata else ()
+
+    def _made(self, source: SourceColumns) -> tuple[TargetColumn, ...]:
+        columns = plain_columns(source)
+        for key, rule in RULES.items():
+            stated = None if self.rules is None else getattr(self.rules, key)
+            if stated is not None:
+                columns = rule(stated, columns, source)
+        if self.rules is not None:
+            _demand_names(columns, source)
+        return tuple(columns)
+
+
+AS_SOURCE = LaidColumns()
+"""Of rows whose columns are the source's."""
+
+PLAIN = Shape()
+"""Of a table without rules for its columns."""
+
+
+def _demand_names(columns: list[TargetColumn], source: SourceColumns) -> None:
+    """Refuse two columns of one name; of a name that a rule gives also where only case tells them apart.
+
+    :raises DataError: ``shape.name_taken``.
+    """
+    given = {column.name.lower() for column in columns if _is_given(column, source.schema)}
+    seen: dict[str, str] = {}
+    for column in columns:
+        name = column.name.lower() if column.name.lower() in given else column.name
+        if name in seen:
+            raise _name_taken(seen[name], column.name, source)
+        seen[name] = column.name
+
+
+def _is_given(column: TargetColumn, schema: TableSchema) -> bool:
+    """Return whether a rule gives a column its name."""
+    own = schema.column(column.id)
+    return own is None or own.name != column.name
+
+
+def _name_taken(one: str, other: str, source: SourceColumns) -> DataError:
+    return source.error(
+        "shape.name_taken",
+        f"two columns are to be named {' and '.join(dict.fromkeys([repr(one), repr(other)]))}",
+        "give one of them another name in columns.rename, columns.add or columns.metadata",
+    )

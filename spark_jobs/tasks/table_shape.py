@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Say which columns a table gets by the rules of its pipeline, and how the rows lie that it has so far."""
+
+from __future__ import annotations
+
+from airflow_provider_cdc.core.documents import JobDocument, TableState
+from airflow_provider_cdc.core.shapes.shape import LaidColumns, Shape
+from airflow_provider_cdc.core.timeline.timeline import TableTimeline
+
+SALT = "salt"
+
+
+def shape_of(job: JobDocument, timeline: TableTimeline, secrets: dict[str, dict[str, str]]) -> Shape:
+    """Return the columns that a table gets."""
+    salt = secrets.get("mask", {}).get(SALT, "")
+    return Shape.of(job.tables.rule(timeline.last_name).columns, timeline, salt.encode())
+
+
+def laid_of(state: TableState | None) -> LaidColumns:
+    """Return how the rows lie that a table has so far."""
+    return LaidColumns.from_document(None if state is None else state.laid)
