@@ -6,6 +6,7 @@ from __future__ import annotations
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.shapes.shape import LaidColumns, Shape
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
+from airflow_provider_cdc.core.values.types import TypeOptions
 
 SALT = "salt"
 
@@ -14,6 +15,15 @@ def shape_of(job: JobDocument, timeline: TableTimeline, secrets: dict[str, dict[
     """Return the columns that a table gets."""
     salt = secrets.get("mask", {}).get(SALT, "")
     return Shape.of(job.tables.rule(timeline.last_name).columns, timeline, salt.encode())
+
+
+def demand_fit(job: JobDocument, timeline: TableTimeline) -> None:
+    """Look whether the rules of a table fit its columns.
+
+    :raises DataError: they do not.
+    """
+    policy = job.tables.policy(timeline.last_name, job.policy)
+    shape_of(job, timeline, {}).columns(timeline.schema, TypeOptions.of(policy))
 
 
 def laid_of(state: TableState | None) -> LaidColumns:

@@ -70,11 +70,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sink", choices=list(OPTIONS)[:-1], default="delta", help=help_text)
     help_text = "let tables have an order of rows and partitions at random, as far as the sink can"
     parser.add_argument("--layouts", action="store_true", help=help_text)
+    parser.add_argument("--shapes", action="store_true", help="let tables have rules for their columns at random")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--failures", type=Path, help="folder for failed cases (default: a new temporary one)")
     options = parser.parse_args(arguments)
     names = options.format or list(TOOLS)
-    how = {name: getattr(options, name) for name in ("operators", "buckets", "together", "moved", "sink", "layouts")}
+    ways = ("operators", "buckets", "together", "moved", "sink", "layouts", "shapes")
+    how = {name: getattr(options, name) for name in ways}
     folder = None
     lines = {name: Line(name) for name in names}
     work, started = chunks(names, options.cases, options.seed), time.monotonic()

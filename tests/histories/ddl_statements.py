@@ -144,7 +144,7 @@ class ChangeColumn(Clause):
         if self.to != self.name and structure.has(self.to) and self.to.lower() != self.name.lower():
             raise RefusedError(f"column {self.to} exists")
         kind = self.kind or old.kind
-        new = replace(old, name=self.to, kind=kind, default=converted(old.kind, kind, old.default))
+        new = replace(old.named(self.to), kind=kind, default=converted(old.kind, kind, old.default))
         columns = list(structure.columns)
         index = columns.index(old)
         if self.location is None:
@@ -202,11 +202,11 @@ class RenameColumns(Clause):
 
     def change(self, structure: Structure, rows: list[Row]) -> tuple[Structure, str]:
         to, texts = dict(self.pairs), []
-        columns = tuple(replace(column, name=to.get(column.name, column.name)) for column in structure.columns)
+        columns = tuple(column.named(to.get(column.name, column.name)) for column in structure.columns)
         if len({column.name.lower() for column in columns}) < len(columns):
             raise RefusedError("a name twice")
         for old, new in self.pairs:
-            definition = replace(structure.named(old), name=new)
+            definition = structure.named(old).named(new)
             change = f"CHANGE COLUMN {quoted(old)} {definition.sql()}"
             texts.append(change if self.changes else f"RENAME COLUMN {quoted(old)} TO {quoted(new)}")
         for row in rows:

@@ -20,6 +20,7 @@ from tests.histories.moved import Moved
 from tests.histories.operators import Operated
 from tests.histories.place import lake_folder
 from tests.histories.run import Replay
+from tests.histories.shaped import ShapedReplay
 from tests.histories.together import resolve_all_together
 
 CHUNK = 20  # cases of one format that a process takes at a time
@@ -63,6 +64,7 @@ def run(
     moved: bool = False,
     sink: str = "delta",
     layouts: bool = False,
+    shapes: bool = False,
 ) -> Line:
     """Run the cases of these seeds in this process.
 
@@ -71,9 +73,10 @@ def run(
     :param together: whether tables are alike, and resolved together where they can be.
     :param sink: kind of the tables.
     :param layouts: whether tables have an order and partitions at random, as far as the sink can.
+    :param shapes: whether tables have rules for their columns.
     :param moved: whether operators move the lake, and change and take back what they stated.
     """
-    kind = Moved if moved else Operated if operators else Replay
+    kind = Moved if moved else Operated if operators else ShapedReplay if shapes else Replay
     line, log = Line(name), Log()
     started = time.monotonic()
     with pytest.MonkeyPatch.context() as patch, lake_folder() as lake:

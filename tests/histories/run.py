@@ -120,6 +120,7 @@ class Replay:
             self.root = self.root / str(next(_ROOTS))
         self._sink_options = options_of(case.sink, self.root)
         self._rnd = random.Random(f"{case.seed} batches")
+        self._secrets: dict[str, dict[str, str]] = {}
         self._tool = self._chosen_tool()
         self._sent = self._records()
         self._format = open_format(case.format, self._tool.options)
@@ -361,7 +362,7 @@ class Replay:
         while True:
             job = replace(job, new_generation=self._approved[-1] if self._approved else "")
             try:
-                return sync(job, {}, self.run_tasks, lambda line: None)
+                return sync(job, self._secrets, self.run_tasks, lambda line: None)
             except NewGenerationError as error:
                 name = f"{job.seq} {error.begins[0].name}"
                 if not self._begins_logs() or name in self._asked:
@@ -402,7 +403,8 @@ class Replay:
     def _differences(self, picture: Picture) -> list[str]:
         flaws = self.case.style.flaws
         problems, excused = [], {name for name in picture.tables if HIDDEN_HELPERS in flaws and is_helper(name)}
-        reasons = (*self._tool.parks, *UNREAD, *(reason for flaw in flaws for reason in REASONS.get(flaw, ())))
+        of_flaws = [reason for flaw in flaws for reason in REASONS.get(flaw, ())]
+        reasons = (*self._tool.parks, *UNREAD, *self._reasons(), *of_flaws)
         for state in self.states.values():
             code = next((code for code in reasons if code in state.reason), None)
             if state.state in ("parked", *(["waiting"] if flaws else [])) and code is not None:
@@ -424,6 +426,10 @@ class Replay:
         if not self._loses():
             problems += [f"a false contradiction: {each}" for each in self.contradictions]
         return [*problems, *self._leftovers(picture, excused), *self._shared_locations()]
+
+    def _reasons(self) -> tuple[str, ...]:
+        """Return codes with which a table may be parked beyond those of its format's page."""
+        return ()
 
     def _loses(self) -> bool:
         """Return whether the log lacks changes at times, so that it contradicts the tables."""

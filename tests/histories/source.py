@@ -7,7 +7,7 @@ It shares no code with the product: it is the oracle that says what the tables i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.histories.kinds import Kind
@@ -22,13 +22,18 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True)
 class Column:
-    """One column; ``default`` counts only where ``has_default``."""
+    """One column; ``default`` counts only where ``has_default``, and ``was`` where rules follow a name."""
 
     name: str
     kind: Kind
     nullable: bool = True
     has_default: bool = False
     default: Any = None
+    was: tuple[str, ...] = field(default=(), compare=False)  # names that it had
+
+    def named(self, name: str) -> Column:
+        """Return the column under another name."""
+        return replace(self, name=name, was=(*self.was, self.name))
 
     def sql(self) -> str:
         """Return the column's definition."""
@@ -185,6 +190,9 @@ class Source:
     def forget(self) -> None:
         """Forget the names that no table has: the connector starts here and never hears of them."""
         self._gone.clear()
+        for table in self.tables.values():
+            columns = tuple(replace(column, was=()) for column in table.structure.columns)
+            table.structure = replace(table.structure, columns=columns)
 
     def picture(self) -> Picture:
         """Return what the lake must hold now."""

@@ -17,7 +17,6 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.shapes.columns import TargetColumn
 from airflow_provider_cdc.core.shapes.shape import LaidColumn, LaidColumns
-from airflow_provider_cdc.core.timeline.barriers import keeps_values
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 
 ColumnOf = Callable[[int], pa.Array]
@@ -52,6 +51,15 @@ def columns_of_changes(rows: pa.Table, timeline: TableTimeline, row_indexes: np.
         return pa.array([names[max(0, bisect_right(begins, one) - 1)] for one in mine.to_pylist()], pa.string())
 
     return column
+
+
+def lasts(column: TargetColumn, old: TableSchema, new: TableSchema) -> bool:
+    """Return whether the values of a column that were made under a schema of the source are right under another."""
+    for column_id in column.reads:
+        was, now = old.column(column_id), new.column(column_id)
+        if was is None or now is None or (was.nullable and not now.nullable) or not column.lasts(was.type, now.type):
+            return False
+    return True
 
 
 def refused_values(refused: Collection[str]) -> DataError:
@@ -120,8 +128,7 @@ class StoredColumns:
         one = self._made.get(column.id)
         if one is None or one.mark != column.mark:
             return None
-        pairs = [(self.schema.column(column_id), new.column(column_id)) for column_id in column.reads]
-        if not all(was is not None and now is not None and keeps_values(was.type, now.type) for was, now in pairs):
+        if not lasts(column, self.schema, new):
             return None
         return self.rows.column(one.name).cast(column.type)
 

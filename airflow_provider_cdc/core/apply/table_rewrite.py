@@ -11,6 +11,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.apply.merge_plan import MergeStep, OpenRemovals
 from airflow_provider_cdc.core.apply.row_sets import multiset_difference, without_keys
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
+from airflow_provider_cdc.core.apply.shaped_rows import lasts
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.shapes.columns import TargetColumn
 from airflow_provider_cdc.core.shapes.shape import LaidColumns
@@ -64,7 +65,7 @@ def keeps_values(
     read = {column_id for one in columns for column_id in (one.id, *one.reads)}
     if any(was_laid.get(one.id, "" if old.column(one.id) is None else None) != one.mark for one in columns):
         return False
-    if any(one.mark and not _types_kept(one, old, new) for one in columns):
+    if any(one.mark and not lasts(one, old, new) for one in columns):
         return False
     if old.key != new.key or any(version.computed for version in timeline.versions):
         return False
@@ -75,11 +76,6 @@ def keeps_values(
         if not column.nullable and (was is None or was.nullable):
             return False
     return True
-
-
-def _types_kept(column: TargetColumn, old: TableSchema, new: TableSchema) -> bool:
-    pairs = [(old.column(column_id), new.column(column_id)) for column_id in column.reads]
-    return all(was is not None and now is not None and was.type == now.type for was, now in pairs)
 
 
 def goes_in_pieces(steps: Sequence[MergeStep]) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from airflow_provider_cdc.core.errors import DataError
-from airflow_provider_cdc.core.model.schema import Column, TableSchema
+from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 
 OWN_IDS = -1
@@ -48,6 +49,7 @@ class TargetColumn:
     :param mark: says how its values are made; empty where they are the source's own.
     :param reads: ids of the source's columns that its values are made of.
     :param make: makes its values; None where they are the source's own.
+    :param lasts: says whether values that were made stay right where the type of what they are made of changes.
     """
 
     id: int
@@ -56,6 +58,7 @@ class TargetColumn:
     mark: str = ""
     reads: tuple[int, ...] = ()
     make: Callable[[RowInputs], pa.Array] | None = None
+    lasts: Callable[[ColumnType, ColumnType], bool] = operator.eq
 
     def values(self, rows: RowInputs) -> pa.Array:
         """Return the values of some rows."""

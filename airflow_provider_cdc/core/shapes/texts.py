@@ -10,6 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from airflow_provider_cdc.core.model.schema import ColumnType
+from airflow_provider_cdc.core.timeline.barriers import keeps_values
+from airflow_provider_cdc.core.values.alter.type_families import family
+
 
 def has_text(kind: pa.DataType) -> bool:
     """Return whether the values of a type have such a text."""
@@ -21,6 +25,11 @@ def texts(values: pa.Array) -> Iterator[bytes | None]:
     write = _writer(values.type)
     assert write is not None  # the caller asked has_text
     return (None if value is None else write(value) for value in values.to_pylist())
+
+
+def keeps_text(old: ColumnType, new: ColumnType) -> bool:
+    """Return whether the texts of all values stay the same where their column gets another type."""
+    return old == new or (family(old) in _LASTING and keeps_values(old, new))
 
 
 def _writer(kind: pa.DataType) -> Callable[[Any], bytes] | None:
@@ -45,6 +54,7 @@ def _date(value: date) -> bytes:
     return value.isoformat().encode()
 
 
+_LASTING = ("integer", "decimal", "datetime", "timestamp", "enum", "set", "text")  # families of types
 _WRITERS: list[tuple[Callable[[pa.DataType], bool], Callable[[Any], bytes]]] = [
     (pa.types.is_string, lambda value: value.encode()),
     (pa.types.is_binary, bytes),

@@ -20,4 +20,10 @@ def exclude(stated: str | list[str], columns: list[TargetColumn], source: Source
             f"columns.exclude leaves out {', '.join(keys)} of the key, which tells the rows apart",
             "take it out of `exclude`; `mask: hash` hides the values of a key",
         )
+    if len(gone) == len(source.schema.columns):
+        raise source.error(
+            "shape.no_columns",
+            "columns.exclude leaves out every column of the table",
+            "leave the table out instead: tables.exclude",
+        )
     return [column for column in columns if column.id not in gone]

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.config.column_rules import MaskRule, read_mask
 from airflow_provider_cdc.core.model.schema import Column
 from airflow_provider_cdc.core.shapes.columns import RowInputs, SourceColumns, TargetColumn
-from airflow_provider_cdc.core.shapes.texts import has_text, texts
+from airflow_provider_cdc.core.shapes.texts import has_text, keeps_text, texts
+from airflow_provider_cdc.core.values.alter.type_families import family
 
 _REDACTED = "***"
 _DATE_PARTS = ("year", "month", "day", "hour")
@@ -45,7 +46,8 @@ def _masked(target: TargetColumn, rule: MaskRule, source: SourceColumns) -> Targ
         )
     kind, make = _KINDS[rule.kind](column, target.type, rule, source)
     mark = f"mask {rule}" if rule.kind != "hash" else f"mask hash {fingerprint(source.salt)}"
-    return replace(target, type=kind, mark=mark, reads=(column.id,), make=make)
+    made = replace(target, type=kind, mark=mark, reads=(column.id,), make=make)
+    return replace(made, lasts=keeps_text) if rule.kind == "hash" else made
 
 
 def fingerprint(salt: bytes) -> str:
@@ -85,7 +87,7 @@ def _truncate(column: Column, kind: pa.DataType, rule: MaskRule, source: SourceC
     of_date = rule.argument in _DATE_PARTS
     if of_date and (pa.types.is_timestamp(kind) or (pa.types.is_date(kind) and rule.argument != "hour")):
         return kind, partial(_part_of_date, column.id, rule.argument)
-    if not of_date and pa.types.is_string(kind) and column.type.name not in ("json", "enum", "set"):
+    if not of_date and pa.types.is_string(kind) and family(column.type) == "text":
         return kind, partial(_characters, column.id, int(rule.argument))
     if not of_date and (pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
         return kind, partial(_multiples, column.id, int(rule.argument))

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random histories whose tables have rules for their columns, against the same rules in plain Python."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pyarrow as pa
+
+from tests.histories.comparison import expected_value, lake_type, stored_values
+from tests.histories.ddl_statements import Create
+from tests.histories.kinds import EPOCH, Kind
+from tests.histories.random_kinds import COLUMNS
+from tests.histories.run import Replay
+from tests.histories.source import Column, Content, Name, Row, Statement, Structure
+
+SALT = "a pinch"
+MISFITS = ("shape.key", "shape.type", "shape.name_taken", "shape.no_columns")
+"""Codes with which a table is parked that its rules do not fit."""
+_HASHED = Kind("varchar", 64)
+_MASKS = ("hash", "hash", "redact", "truncate(1)", "truncate(month)")
+
+
+def random_rules(rnd: random.Random, statements: Sequence[Statement]) -> dict[str, Any]:
+    """Return rules for the columns of all tables, which mostly fit their keys."""
+    structures = [one.structure for one in statements if isinstance(one, Create)]
+    keys = {name.lower() for one in structures for name in one.key} if rnd.random() < 0.9 else set()
+    free = [name for name in COLUMNS if name.lower() not in keys] or list(COLUMNS)
+    names = rnd.choices(free, k=6)
+    rules: dict[str, Any] = {}
+    if rnd.random() < 0.6:
+        rules["exclude"] = rnd.choice((names[0], [names[0].upper(), names[1] + "*"]))
+    if rnd.random() < 0.6:
+        rules["rename"] = {names[2]: "renamed", **({names[3]: "Re named 2"} if rnd.random() < 0.5 else {})}
+    if rnd.random() < 0.7:
+        rules["mask"] = {
+            name: rnd.choice(_MASKS if name in free else _MASKS[:1]) for name in rnd.sample(COLUMNS, rnd.randint(1, 4))
+        }
+    if rnd.random() < (0.5 if all(one.key for one in structures) else 0.02):
+        rules["metadata"] = {"op": "_op", "position": "_position", "table": "_table"}
+    return rules or {"exclude": names[0]}
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """A column that a table must have."""
+
+    name: str
+    type: pa.DataType
+    kind: Kind
+    value: Callable[[Row], Any]
+
+
+def shaped(structure: Structure, rules: Mapping[str, Any]) -> list[Shaped]:
+    """Return the columns that a table must have by its rules; that they fit is known."""
+    exclude = rules.get("exclude", [])
+    exclude = [exclude] if isinstance(exclude, str) else exclude
+    renamed = {_named(structure, name): to for name, to in rules.get("rename", {}).items()}
+    columns = []
+    for column in structure.columns:
+        if any(_matches(column, pattern) for pattern in exclude):
+            continue
+        mask = next((mask for name, mask in rules.get("mask", {}).items() if _matches(column, name)), "")
+        kind, value = _masked(column, mask)
+        columns.append(
+            Shaped(renamed.get(column.name, column.name), kind, _HASHED if mask == "hash" else column.kind, value)
+        )
+    return columns
+
+
+def _matches(column: Column, pattern: str) -> bool:
+    return any(fnmatchcase(name.lower(), pattern.lower()) for name in (column.name, *column.was))
+
+
+def _named(structure: Structure, name: str) -> str | None:
+    now = [column.name for column in structure.columns if column.name == name]
+    now = now or [column.name for column in structure.columns if column.name.lower() == name.lower()]
+    had = [c.name for c in structure.columns if name.lower() in [was.lower() for was in c.was]]
+    return (now or had or [None])[-1]
+
+
+def _masked(column: Column, mask: str) -> tuple[pa.DataType, Callable[[Row], Any]]:
+    """Return type and values of a column."""
+    kind, name = column.kind, column.name
+    if mask == "hash":
+        return pa.string(), lambda row: _hash(row[name], kind)
+    if mask:
+        return lake_type(kind), lambda row: _cut(row[name], kind, mask)
+    return lake_type(kind), lambda row: expected_value(row[name], kind)
+
+
+def _hash(value: Any, kind: Kind) -> str | None:
+    if value is None:
+        return None
+    return hashlib.sha256(SALT.encode() + _text(value, kind)).hexdigest()
+
+
+def _text(value: Any, kind: Kind) -> bytes:
+    match kind.name, value:
+        case _, bytes():
+            return value
+        case "decimal", _:
+            text = format(Decimal(value), "f")
+            text = text.rstrip("0").rstrip(".") if "." in text else text
+            return b"0" if text == "-0" else text.encode()
+        case "double", _:
+            return repr(value).encode()
+        case "date", _:
+            return str(date(1970, 1, 1) + timedelta(days=value)).encode()
+        case (("datetime" | "timestamp"), _):
+            moment = EPOCH + timedelta(microseconds=value)
+            text = moment.isoformat(" ", "microseconds")
+            return text.rstrip("0").rstrip(".").encode()
+        case _:
+            return str(expected_value(value, kind)).encode()
+
+
+def _cut(value: Any, kind: Kind, mask: str) -> Any:
+    """Return what is left of a value."""
+    stored = lake_type(kind)
+    if mask == "redact":
+        if pa.types.is_string(stored):
+            return "***"
+        if pa.types.is_decimal(stored) and kind.name == "decimal":
+            return str(kind.stored(Decimal(0)))
+        return 0 if pa.types.is_integer(stored) or pa.types.is_floating(stored) or pa.types.is_decimal(stored) else None
+    if value is None:
+        return None
+    if mask == "truncate(month)":
+        if kind.name == "date":
+            return (date(1970, 1, 1) + timedelta(days=value)).replace(day=1).toordinal() - 719163
+        first = (EPOCH + timedelta(microseconds=value)).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+        return (first - EPOCH) // timedelta(microseconds=1)
+    if isinstance(value, str):
+        return value[:1]
+    if isinstance(value, Decimal):
+        return str(expected_value(kind.stored(Decimal(int(value / 10) * 10)), kind))
+    return int(abs(value) // 10 * 10) * (-1 if value < 0 else 1)
+
+
+class ShapedReplay(Replay):
+    """Replays a history into tables with rules for their columns."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._shape = random_rules(random.Random(f"{self.case.seed} shape"), self.case.statements)
+        self.story.append(f"columns: {self._shape}")
+        self._secrets = {"mask": {"salt": SALT}}
+
+    def _rules(self) -> dict[str, Any]:
+        rules = super()._rules()
+        pattern = rules.pop("*.*", {})
+        ours = {name: {**rule, "columns": self._shape} for name, rule in rules.items()}
+        return {"*.*": {**pattern, "columns": self._shape}, **ours}
+
+    def _reasons(self) -> tuple[str, ...]:
+        return MISFITS
+
+    def _compare(self, name: Name, content: Content) -> list[str]:
+        lake = self._rows(name)
+        if lake is None:
+            return super()._compare(name, content)
+        columns = shaped(content.structure, self._shape)
+        metadata = list(self._shape.get("metadata", {}).values())
+        names = [*(column.name for column in columns), *metadata]
+        if lake.column_names != names:
+            return [f"columns {lake.column_names} instead of {names}"]
+        wrong = [
+            f"{column.name} is {lake.schema.field(i).type}, not {column.type}"
+            for i, column in enumerate(columns)
+            if lake.schema.field(i).type != column.type
+        ]
+        stored = [stored_values(lake.column(i), column.kind) for i, column in enumerate(columns)]
+        actual = Counter(zip(*stored, strict=True)) if stored else Counter({(): lake.num_rows})
+        expected = Counter(tuple(column.value(row) for column in columns) for row in content.rows)
+        wrong += [f"too much: {row}" for row in list(actual - expected)[:4]]
+        wrong += [f"missing: {row}" for row in list(expected - actual)[:4]]
+        if metadata and lake.num_rows and not {"snapshot", "insert", "update"}.issuperset(lake["_op"].to_pylist()):
+            wrong.append(f"operations {set(lake['_op'].to_pylist())}")
+        return wrong
