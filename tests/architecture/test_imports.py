@@ -24,11 +24,12 @@ AIRFLOW = ("airflow", "airflow_shared")
 
 # Inside the kernel, the libraries that only some of its folders and modules may know.
 CONFINED = {
-    "pyarrow": {"formats", "values", "apply", "model/position_columns.py"},
-    "numpy": {"formats", "values", "apply", "arrays.py"},
+    "pyarrow": {"formats", "values", "apply", "expressions", "model/position_columns.py"},
+    "numpy": {"formats", "values", "apply", "expressions", "arrays.py"},
     "msgspec": {"formats", "values", "json_documents.py"},
     "google.protobuf": {"formats"},
     "fastavro": {"formats"},
+    "sqlglot": {"expressions"},
     "sqlalchemy": set(),
     "alembic": set(),
 }

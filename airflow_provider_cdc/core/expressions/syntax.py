@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read the text of an expression to a tree; all that is not listed here is refused by name."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any
+
+from airflow_provider_cdc.core.expressions.errors import ExpressionError, nearest
+from airflow_provider_cdc.core.expressions.functions import FUNCTIONS
+from airflow_provider_cdc.core.expressions.kinds import CASTS
+from airflow_provider_cdc.core.expressions.nodes import Call, Case, Cast, ColumnName, Literal, Node
+from airflow_provider_cdc.core.expressions.refused import (
+    BARE_FUNCTIONS,
+    FUNCTION_REASONS,
+    NODE_REASONS,
+    SIGN_REASONS,
+    SIGNS,
+)
+from airflow_provider_cdc.core.expressions.sql_dialect import Expressions, ParseError, TokenError, exp
+from airflow_provider_cdc.core.values.types import MAX_DIGITS
+
+_MOST_CHARACTERS = 20_000
+_MOST_LEVELS = 50  # each takes some frames of Python's stack wherever the tree is walked
+_QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`")
+_QUOTES = re.compile("['\"`]")
+
+_OPERATORS = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+}
+_CHAINS = {exp.And: "AND", exp.Or: "OR"}
+
+
+def read(text: str) -> Node:
+    """Return the tree of an expression.
+
+    :raises ExpressionError: it is not one that is supported.
+    """
+    if not text.strip():
+        raise ExpressionError("the expression is empty", text, 0)
+    if len(text) > _MOST_CHARACTERS:
+        raise ExpressionError(f"the expression has more than {_MOST_CHARACTERS} characters", text, _MOST_CHARACTERS)
+    _check_signs(text)
+    try:
+        (tree,) = Expressions().parse(text)
+    except ParseError as error:
+        raise _misread(error, text) from None
+    except RecursionError:
+        raise _too_deep(text, 0) from None
+    if tree is None:
+        raise ExpressionError("the expression is empty", text, 0)
+    return _Reader(text).node(tree, 0, 0)
+
+
+def _check_signs(text: str) -> None:
+    """Refuse signs and comments that no expression has; sqlglot would give some of them a meaning."""
+    unquoted = _QUOTED.sub(lambda match: " " * len(match.group()), text)
+    if quote := _QUOTES.search(unquoted):
+        raise ExpressionError(f"the quote {quote.group()} is not closed", text, quote.start())
+    if comment := re.search(r"--|/\*|#", unquoted):
+        message = f"{comment.group()} begins a comment in some databases, which expressions do not have"
+        raise ExpressionError(message, text, comment.start())
+    try:
+        tokens = Expressions().tokenize(text)
+    except TokenError:
+        raise ExpressionError("the expression is not understood", text, 0) from None
+    for token in tokens:
+        spelt = unquoted[token.start : token.end + 1]
+        if not spelt.strip() or spelt in SIGNS or re.match(r"\w", spelt):
+            continue
+        message = SIGN_REASONS.get(spelt, f"{spelt} is not part of expressions")
+        raise ExpressionError(message, text, token.start)
+
+
+def _misread(error: ParseError, text: str) -> ExpressionError:
+    first = error.errors[0] if error.errors else {}
+    shown = first.get("highlight") or ""
+    lines = text.split("\n")
+    line = int(first.get("line") or 1)
+    position = sum(len(one) + 1 for one in lines[: line - 1]) + int(first.get("col") or 0) - len(shown)
+    description = str(first.get("description") or "")
+    if description.startswith("Expect"):
+        return ExpressionError(f"not understood here: {description[0].lower()}{description[1:]}", text, position)
+    return ExpressionError(f"not understood here: {shown or 'the end'}", text, position)
+
+
+def _too_deep(text: str, position: int) -> ExpressionError:
+    return ExpressionError(f"the expression is nested deeper than {_MOST_LEVELS} levels", text, position)
+
+
+class _Reader:
+    """Turn sqlglot's tree into ours.
+
+    :param text: of the whole expression, for errors.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def node(self, tree: Any, near: int, level: int) -> Node:
+        """Return one node.
+
+        :param near: place of what is around it, for those that have no place.
+        :param level: how deep it is nested.
+        """
+        position = _place(tree, near)
+        if level > _MOST_LEVELS:
+            raise _too_deep(self._text, position)
+        read = self._READERS.get(type(tree))
+        if read is None:
+            raise ExpressionError(_reason(tree), self._text, position)
+        node: Node = read(self, tree, position, level + 1)
+        return node
+
+    def _nodes(self, trees: list[Any], near: int, level: int) -> tuple[Node, ...]:
+        return tuple(self.node(tree, near, level) for tree in trees)
+
+    def _paren(self, tree: Any, position: int, level: int) -> Node:
+        return self.node(tree.this, position, level)
+
+    def _operator(self, tree: Any, position: int, level: int) -> Node:
+        operands = self._nodes([tree.left, tree.right], position, level)
+        return Call(position, _OPERATORS[type(tree)], operands)
+
+    def _chain(self, tree: Any, position: int, level: int) -> Node:
+        return Call(position, _CHAINS[type(tree)], self._nodes([*tree.flatten()], position, level))
+
+    def _not(self, tree: Any, position: int, level: int) -> Node:
+        return Call(position, "NOT", self._nodes([tree.this], position, level))
+
+    def _negative(self, tree: Any, position: int, level: int) -> Node:
+        operand = self.node(tree.this, position, level)
+        if isinstance(operand, Literal) and isinstance(operand.value, int | float | Decimal):
+            return Literal(position, -operand.value)
+        return Call(position, "-", (operand,))
+
+    def _in(self, tree: Any, position: int, level: int) -> Node:
+        if any(tree.args.get(name) for name in ("query", "unnest", "field", "is_global")):
+            raise ExpressionError("IN needs a list of values in parentheses", self._text, position)
+        return Call(position, "IN", self._nodes([tree.this, *tree.expressions], position, level))
+
+    def _between(self, tree: Any, position: int, level: int) -> Node:
+        if tree.args.get("symmetric"):
+            raise ExpressionError("BETWEEN SYMMETRIC is not supported", self._text, position)
+        value, low, high = self._nodes([tree.this, tree.args["low"], tree.args["high"]], position, level)
+        return Call(position, "AND", (Call(position, ">=", (value, low)), Call(position, "<=", (value, high))))
+
+    def _like(self, tree: Any, position: int, level: int) -> Node:
+        return Call(position, "LIKE", self._nodes([tree.this, tree.expression], position, level))
+
+    def _escape(self, tree: Any, position: int, level: int) -> Node:
+        if type(tree.this) is not exp.Like:
+            raise ExpressionError("ESCAPE belongs to LIKE", self._text, position)
+        like = self._nodes([tree.this.this, tree.this.expression, tree.expression], position, level)
+        return Call(position, "LIKE", like)
+
+    def _is(self, tree: Any, position: int, level: int) -> Node:
+        if type(tree.expression) is not exp.Null:
+            raise ExpressionError("IS is followed by NULL or NOT NULL", self._text, position)
+        return Call(position, "IS NULL", self._nodes([tree.this], position, level))
+
+    def _case(self, tree: Any, position: int, level: int) -> Node:
+        branches = []
+        for branch in tree.args["ifs"]:
+            condition = self.node(branch.this, position, level)
+            if tree.this is not None:
+                condition = Call(condition.position, "=", (self.node(tree.this, position, level), condition))
+            branches.append((condition, self.node(branch.args["true"], position, level)))
+        default = tree.args.get("default")
+        otherwise = None if default is None else self.node(default, position, level)
+        return Case(position, tuple(branches), otherwise)
+
+    def _cast(self, tree: Any, position: int, level: int) -> Node:
+        target = tree.args["to"]
+        name = target.this.name if isinstance(target, exp.DataType) and hasattr(target.this, "name") else str(target)
+        digits = [one.this for one in target.expressions if isinstance(one, exp.DataTypeParam)]
+        proper = {name_ for name_, value in target.args.items() if value} <= {"this", "expressions"}
+        extra = [one for one in ("format", "safe", "action", "default") if tree.args.get(one)]
+        if name not in CASTS or not proper or extra or len(digits) != len(target.expressions):
+            message = f"CAST to {target.sql()} is not supported; known: {', '.join(CASTS.values())}"
+            raise ExpressionError(message, self._text, position)
+        operand = self.node(tree.this, position, level)
+        return Cast(position, operand, name, self._digits(name, [str(one.this) for one in digits], position))
+
+    def _digits(self, name: str, digits: list[str], position: int) -> tuple[int, int] | None:
+        if name != "DECIMAL":
+            if digits:
+                raise ExpressionError(f"CAST to {CASTS[name]} takes no length", self._text, position)
+            return None
+        if not 1 <= len(digits) <= 2 or not all(one.isdecimal() for one in digits):
+            message = "CAST to DECIMAL needs its digits: DECIMAL(precision, scale)"
+            raise ExpressionError(message, self._text, position)
+        precision, scale = int(digits[0]), int(digits[1]) if len(digits) > 1 else 0
+        if not (1 <= precision <= MAX_DIGITS and scale <= precision):
+            message = f"a DECIMAL has 1 to {MAX_DIGITS} digits, and not more of them after the point"
+            raise ExpressionError(message, self._text, position)
+        return precision, scale
+
+    def _literal(self, tree: Any, position: int, level: int) -> Node:
+        value = str(tree.this)
+        if tree.is_string:
+            return Literal(position, value)
+        if value.isdecimal():
+            return Literal(position, int(value))
+        if "e" in value.lower():
+            return Literal(position, float(value))
+        return Literal(position, Decimal(value))
+
+    def _word(self, tree: Any, position: int, level: int) -> Node:
+        return Literal(position, None if isinstance(tree, exp.Null) else bool(tree.this))
+
+    def _column(self, tree: Any, position: int, level: int) -> Node:
+        identifier = tree.this
+        if [name for name, value in tree.args.items() if value] != ["this"] or not isinstance(
+            identifier, exp.Identifier
+        ):
+            message = _reason(identifier) if isinstance(identifier, exp.Star) else "a column is named without its table"
+            raise ExpressionError(message, self._text, position)
+        name = str(identifier.this)
+        if not identifier.args.get("quoted") and name.upper() in BARE_FUNCTIONS:
+            raise ExpressionError(f"{name.upper()} {FUNCTION_REASONS[name.upper()]}", self._text, position)
+        return ColumnName(position, name)
+
+    def _call(self, tree: Any, position: int, level: int) -> Node:
+        name = str(tree.this).upper()
+        if name in FUNCTION_REASONS:
+            raise ExpressionError(f"{name} {FUNCTION_REASONS[name]}", self._text, position)
+        if name not in FUNCTIONS:
+            raise ExpressionError(f"unknown function {name}{nearest(name, FUNCTIONS)}", self._text, position)
+        return Call(position, name, self._nodes(tree.expressions, position, level))
+
+    _READERS = {  # noqa: RUF012
+        exp.Paren: _paren,
+        **dict.fromkeys(_OPERATORS, _operator),
+        **dict.fromkeys(_CHAINS, _chain),
+        exp.Not: _not,
+        exp.Neg: _negative,
+        exp.In: _in,
+        exp.Between: _between,
+        exp.Like: _like,
+        exp.Escape: _escape,
+        exp.Is: _is,
+        exp.Case: _case,
+        exp.Cast: _cast,
+        exp.Literal: _literal,
+        exp.Null: _word,
+        exp.Boolean: _word,
+        exp.Column: _column,
+        exp.Anonymous: _call,
+    }
+
+
+def _place(tree: Any, near: int) -> int:
+    """Return where a part of the text begins: the first place that it or a part of it knows."""
+    known = [one.meta["start"] for one in tree.walk() if "start" in one.meta]
+    return min(known, default=near)
+
+
+def _reason(tree: Any) -> str:
+    for kind, reason in NODE_REASONS.items():
+        if isinstance(tree, kind):
+            return reason
+    return f"{tree.key.upper()} is not part of expressions"
