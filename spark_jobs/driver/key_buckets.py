@@ -22,6 +22,7 @@ from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs.lake.layout import staged_folder
 from spark_jobs.lake.storage import Storage
 from spark_jobs.tasks.table_parts import commit_parts, discard_rows, find_newest, write_events, write_rows
+from spark_jobs.tasks.table_shape import laid_of, shape_of
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, PartResult, Span, TablePart
 
 _PART_ROWS = 1_000_000  # that one task reads
@@ -30,7 +31,7 @@ Secrets = dict[str, dict[str, str]]
 Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 
-def bucket_count(job: JobDocument, task: ApplyTask) -> int:
+def bucket_count(job: JobDocument, task: ApplyTask, secrets: Secrets) -> int:
     """Return the number of key buckets that a table is resolved in; 1 if one task resolves all of it.
 
     Changes are split if each key can be resolved alone, and if no stored rows are written again for a new layout.
@@ -49,12 +50,14 @@ def bucket_count(job: JobDocument, task: ApplyTask) -> int:
     schema = timeline.versions[-1].schema
     if not schema.key and wire.row_numbers != "event":  # only all rows of an event show which of them are copies
         return 1
-    if len(schema.columns_in_rows) < len(schema.columns) or not _is_one_step(job, task, timeline):
+    if job.tables.rule(f"{task.database}.{task.table}").filter is not None:
+        return 1  # whether a key is gone is known once its newest row is typed
+    if len(schema.columns_in_rows) < len(schema.columns) or not _is_one_step(job, task, timeline, secrets):
         return 1
     return -(-task.rows // job.policy.bucket_rows)
 
 
-def _is_one_step(job: JobDocument, task: ApplyTask, timeline: TableTimeline) -> bool:
+def _is_one_step(job: JobDocument, task: ApplyTask, timeline: TableTimeline, secrets: Secrets) -> bool:
     """Return whether the stored rows stay as they are, and no schema change since then is a barrier."""
     base = task.base
     if base is None or base.schema is None:
@@ -64,6 +67,9 @@ def _is_one_step(job: JobDocument, task: ApplyTask, timeline: TableTimeline) -> 
     if base.location != task.location or base.pending_seq is not None:
         return False
     options = TypeOptions.of(policy)
+    shape = shape_of(job, timeline, secrets)
+    if not shape.is_plain and shape.laid(timeline.schema, options).of(stored) != laid_of(base).of(stored):
+        return False
     if not target_schema(timeline.versions[-1].schema, options).has_same_columns(target_schema(stored, options)):
         return False
     return len(part_ends(timeline, version_of(stored, timeline, base.applied_position))) == 1

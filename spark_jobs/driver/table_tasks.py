@@ -39,7 +39,7 @@ def run_tables(batch: BatchContext, planner: ApplyPlanner, plan: ApplyPlan) -> d
     given_up: set[str] | None = None
     due = plan.tasks
     while due:
-        counts = {task.table_id: bucket_count(job, task) for task in due}
+        counts = {task.table_id: bucket_count(job, task, batch.secrets) for task in due}
         large = [task for task in due if counts[task.table_id] > 1]
         whole = [task for task in due if counts[task.table_id] == 1]
         bundles = _bundles(whole, job.parallelism)

@@ -85,15 +85,17 @@ class TableApply:
         self._types = TypeOptions.of(self._policy)
         self._timeline = TableTimeline.from_document(task.timeline) if resolved is None else resolved.timeline
         self._format = open_format(job.format, job.format_options)
+        self._shape, self._laid = shape_of(job, self._timeline, secrets), laid_of(task.base)
         self._pending: OpenRemovals | None = None  # after this batch
         self._verification = verification_of(self._policy, job, self._format)
+        if self._shape.condition is not None:
+            self._verification = None  # a row that is not there may be one that the filter leaves out
         self._witness: TableWitness | None = None
         self._removals = Findings()  # of a table without key
         self._is_compared = False
         self._states: dict[int | None, TableState] = {}  # by the batch that left pending deletes
         self._committing = False
         self.refused: list[dict[str, Any]] = []
-        self._shape, self._laid = shape_of(job, self._timeline, secrets), laid_of(task.base)
         rule = writer_rule(job, name, self._columns.columns.names, self._sink)
         self._preview = self._sink.preview(rule)
         staged = staged_folder(job.pipeline, job.seq, task.table_id)
@@ -104,7 +106,9 @@ class TableApply:
         self._writer: Writer[Stored] = self._comparing or written
         self._spark_may_write = task.base is not None and task.base.spark_may_write
         verifies = self._policy.verify != "off"
-        self._changes = TableChanges(self._storage, task, self._timeline, self._format, verifies=verifies)
+        self._changes = TableChanges(
+            self._storage, task, self._timeline, self._format, verifies=verifies, further=self._shape.of_change
+        )
         if resolved is not None:
             self._changes.first = resolved.first
 

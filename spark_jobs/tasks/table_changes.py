@@ -37,16 +37,24 @@ class TableChanges:
 
     :param timeline: of the table.
     :param verifies: whether rows before changes are compared with those that are there.
+    :param further: columns of the change log that rows are made of.
     :ivar first: topic, partition and offset of the first record that was read.
     """
 
     def __init__(
-        self, storage: Storage, task: ApplyTask, timeline: TableTimeline, wire: Format, *, verifies: bool
+        self,
+        storage: Storage,
+        task: ApplyTask,
+        timeline: TableTimeline,
+        wire: Format,
+        *,
+        verifies: bool,
+        further: Sequence[str] = (),
     ) -> None:
         self._storage, self._task, self._timeline, self._wire = storage, task, timeline, wire
         self._by_clock = wire.order == "clock"
         self._verifies = verifies and not self._by_clock
-        self._columns = columns_of(wire, verifies=verifies)
+        self._columns = [*columns_of(wire, verifies=verifies), *further]
         self.first: dict[str, Any] = {}
 
     def read(self, images: dict[str, StoredImages] | None) -> tuple[pa.Table, pa.Table | None]:

@@ -103,7 +103,7 @@ class _Part(TableApply):
             return ApplyReport(self.task.table_id, ApplyStatus.WHOLE)
         counts, lossy, failures = Counter[str](), Counter[str](), list[RowFailure]()
         events, buckets, start = list[pa.Table](), list[IntArray](), 0
-        for rows in self._changes.pieces(RESOLVE_COLUMNS):
+        for rows in self._changes.pieces([*RESOLVE_COLUMNS, *self._shape.of_change]):
             changes = ordered(rows)
             counts.update(changes.counts())
             keyed = key_events(
@@ -240,7 +240,8 @@ class _Part(TableApply):
         last, start = len(self._timeline.versions) - 1, 0
         other = {"after": "before", "before": "after"}[image]
         unread = set() if self._format.updates_name_changes and image == "before" else {other}
-        for rows in self._changes.pieces([name for name in RESOLVE_COLUMNS if name not in unread]):
+        read = [name for name in (*RESOLVE_COLUMNS, *self._shape.of_change) if name not in unread]
+        for rows in self._changes.pieces(read):
             first, end = np.searchsorted(row_numbers, [start, start + rows.num_rows])
             mine = rows.take(pa.array(row_numbers[first:end] - start))
             start += rows.num_rows

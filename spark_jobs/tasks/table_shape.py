@@ -14,7 +14,8 @@ SALT = "salt"
 def shape_of(job: JobDocument, timeline: TableTimeline, secrets: dict[str, dict[str, str]]) -> Shape:
     """Return the columns that a table gets."""
     salt = secrets.get("mask", {}).get(SALT, "")
-    return Shape.of(job.tables.rule(timeline.last_name).columns, timeline, salt.encode())
+    rule = job.tables.rule(timeline.last_name)
+    return Shape.of(rule.columns, rule.filter, timeline, salt.encode())
 
 
 def demand_fit(job: JobDocument, timeline: TableTimeline) -> None:
@@ -23,7 +24,9 @@ def demand_fit(job: JobDocument, timeline: TableTimeline) -> None:
     :raises DataError: they do not.
     """
     policy = job.tables.policy(timeline.last_name, job.policy)
-    shape_of(job, timeline, {}).columns(timeline.schema, TypeOptions.of(policy))
+    shape, types = shape_of(job, timeline, {}), TypeOptions.of(policy)
+    shape.columns(timeline.schema, types)
+    shape.bound_condition(timeline.schema, types)
 
 
 def laid_of(state: TableState | None) -> LaidColumns:

@@ -24,6 +24,7 @@ from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs.lake.row_groups import read_together
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.tasks.table_changes import before_of, columns_of
+from spark_jobs.tasks.table_shape import shape_of
 from spark_jobs.tasks.table_task import ApplyTask
 from spark_jobs.tasks.table_witness import verification_of
 
@@ -118,15 +119,18 @@ class TablesTogether:
                 return None
             if span.end is not None and any(group.max_position >= span.end for group in span.groups):
                 return None
-        timeline = TableTimeline.from_document(task.timeline)
+        timeline, rule = TableTimeline.from_document(task.timeline), self._job.tables.rule(_name(task))
         layout = layout_of(timeline, self._wire)
-        return None if layout is None else _Candidate(task, timeline, (layout, self._options(task)))
+        if layout is None or rule.filter is not None:
+            return None
+        columns = None if rule.columns is None else repr(rule.columns)
+        return _Candidate(task, timeline, (layout, self._options(task), columns))
 
     def _options(self, task: ApplyTask) -> TypeOptions:
         return TypeOptions.of(self._policy(task))
 
     def _policy(self, task: ApplyTask) -> RunPolicy:
-        return self._job.tables.policy(f"{task.database}.{task.table}", self._job.policy)
+        return self._job.tables.policy(_name(task), self._job.policy)
 
     def _compared(self, task: ApplyTask) -> Compared | None:
         """Return how a table's changes are compared with the rows that they find."""
@@ -144,13 +148,18 @@ class TablesTogether:
         timelines = [candidate.timeline for candidate in alike]
         compared = [self._compared(candidate.task) for candidate in alike]
         operations = before_of(timelines[0], self._wire, verifies=any(compared))
-        columns = columns_of(self._wire, verifies=any(compared))
+        shape = shape_of(self._job, timelines[0], self._secrets)
+        columns = [*columns_of(self._wire, verifies=any(compared)), *shape.of_change]
         rows, numbers = read_together(lake_of(self._job, self._secrets), groups, columns, before_of=operations)
         owners = np.array(owner_of)[numbers]
         options = self._options(alike[0].task)
-        plans = resolve_together(rows, owners, timelines, self._wire, options, compared)
+        plans = resolve_together(rows, owners, timelines, self._wire, options, compared, shape)
         if plans is None:
             return
         firsts = rows.select(["topic", "partition", "offset"]).take(pa.array(np.unique(owners, return_index=True)[1]))
         for candidate, plan, first in zip(alike, plans, firsts.to_pylist(), strict=True):
             self._resolved[candidate.task.table_id] = ResolvedTable(candidate.timeline, plan, first)
+
+
+def _name(task: ApplyTask) -> str:
+    return f"{task.database}.{task.table}"

@@ -20,18 +20,18 @@ from tests.histories.ddl_statements import Create
 from tests.histories.kinds import EPOCH, Kind
 from tests.histories.random_kinds import COLUMNS
 from tests.histories.run import Replay
-from tests.histories.source import Column, Content, Name, Row, Statement, Structure
+from tests.histories.source import Column, Content, Name, Row, Structure, quoted
 
 SALT = "a pinch"
-MISFITS = ("shape.key", "shape.type", "shape.name_taken", "shape.no_columns")
+MISFITS = ("shape.key", "shape.type", "shape.name_taken", "shape.no_columns", "shape.expression", "shape.converted")
 """Codes with which a table is parked that its rules do not fit."""
 _HASHED = Kind("varchar", 64)
 _MASKS = ("hash", "hash", "redact", "truncate(1)", "truncate(month)")
 
 
-def random_rules(rnd: random.Random, statements: Sequence[Statement]) -> dict[str, Any]:
-    """Return rules for the columns of all tables, which mostly fit their keys."""
-    structures = [one.structure for one in statements if isinstance(one, Create)]
+def random_rules(rnd: random.Random, creates: Sequence[Create]) -> dict[str, Any]:
+    """Return rules for the columns of tables, which mostly fit their keys."""
+    structures = [one.structure for one in creates]
     keys = {name.lower() for one in structures for name in one.key} if rnd.random() < 0.9 else set()
     free = [name for name in COLUMNS if name.lower() not in keys] or list(COLUMNS)
     names = rnd.choices(free, k=6)
@@ -44,9 +44,35 @@ def random_rules(rnd: random.Random, statements: Sequence[Statement]) -> dict[st
         rules["mask"] = {
             name: rnd.choice(_MASKS if name in free else _MASKS[:1]) for name in rnd.sample(COLUMNS, rnd.randint(1, 4))
         }
+    if rnd.random() < 0.3 and len(structures) == 1:
+        read = rnd.choice(structures[0].columns).name
+        rules["add"] = {"computed": f"CASE WHEN {quoted(read)} IS NULL THEN 'none' ELSE 'some' END"}
     if rnd.random() < (0.5 if all(one.key for one in structures) else 0.02):
         rules["metadata"] = {"op": "_op", "position": "_position", "table": "_table"}
     return rules or {"exclude": names[0]}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The rules of tables.
+
+    :param null: column, and whether rows that the table has have a value in it; None for all rows.
+    """
+
+    columns: dict[str, Any]
+    null: tuple[str, bool] | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return the rule as a pipeline states it."""
+        if self.null is None:
+            return {"columns": self.columns}
+        return {"columns": self.columns, "filter": f"{quoted(self.null[0])} IS {'NOT ' if self.null[1] else ''}NULL"}
+
+
+def random_rule(rnd: random.Random, create: Create) -> Rule:
+    """Return the rules of one table."""
+    read = rnd.choice(create.structure.columns).name
+    return Rule(random_rules(rnd, [create]), (read, rnd.random() < 0.5) if rnd.random() < 0.5 else None)
 
 
 @dataclass(frozen=True)
@@ -73,7 +99,16 @@ def shaped(structure: Structure, rules: Mapping[str, Any]) -> list[Shaped]:
         columns.append(
             Shaped(renamed.get(column.name, column.name), kind, _HASHED if mask == "hash" else column.kind, value)
         )
+    for name, text in rules.get("add", {}).items():
+        read = _named(structure, text.split("`", 1)[1].rsplit("`", 1)[0].replace("``", "`")) or ""
+        columns.append(
+            Shaped(name, pa.string(), _HASHED, lambda row, read=read: "none" if row[read] is None else "some")
+        )
     return columns
+
+
+def _some(name: str, row: Row) -> str:
+    return "none" if row[name] is None else "some"
 
 
 def _matches(column: Column, pattern: str) -> bool:
@@ -151,15 +186,24 @@ class ShapedReplay(Replay):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._shape = random_rules(random.Random(f"{self.case.seed} shape"), self.case.statements)
-        self.story.append(f"columns: {self._shape}")
+        rnd, creates = (
+            random.Random(f"{self.case.seed} shape"),
+            [c for c in self.case.statements if isinstance(c, Create)],
+        )
+        self._of_all = Rule(random_rules(rnd, creates))
+        self._by_name = {".".join(create.name): random_rule(rnd, create) for create in creates if rnd.random() < 0.6}
+        self.story.append(f"rules: {self._of_all}, {self._by_name}")
         self._secrets = {"mask": {"salt": SALT}}
 
     def _rules(self) -> dict[str, Any]:
         rules = super()._rules()
         pattern = rules.pop("*.*", {})
-        ours = {name: {**rule, "columns": self._shape} for name, rule in rules.items()}
-        return {"*.*": {**pattern, "columns": self._shape}, **ours}
+        every = {"*.*": {**pattern, **self._of_all.document()}}
+        every |= {name: {**pattern, **rule.document()} for name, rule in self._by_name.items()}
+        return every | {name: {**rule, **self._rule(name).document()} for name, rule in rules.items()}
+
+    def _rule(self, name: str) -> Rule:
+        return self._by_name.get(name, self._of_all)
 
     def _reasons(self) -> tuple[str, ...]:
         return MISFITS
@@ -168,8 +212,9 @@ class ShapedReplay(Replay):
         lake = self._rows(name)
         if lake is None:
             return super()._compare(name, content)
-        columns = shaped(content.structure, self._shape)
-        metadata = list(self._shape.get("metadata", {}).values())
+        rule = self._rule(".".join(name))
+        columns = shaped(content.structure, rule.columns)
+        metadata = list(rule.columns.get("metadata", {}).values())
         names = [*(column.name for column in columns), *metadata]
         if lake.column_names != names:
             return [f"columns {lake.column_names} instead of {names}"]
@@ -180,7 +225,11 @@ class ShapedReplay(Replay):
         ]
         stored = [stored_values(lake.column(i), column.kind) for i, column in enumerate(columns)]
         actual = Counter(zip(*stored, strict=True)) if stored else Counter({(): lake.num_rows})
-        expected = Counter(tuple(column.value(row) for column in columns) for row in content.rows)
+        rows = list(content.rows)
+        if rule.null is not None:
+            read = _named(content.structure, rule.null[0]) or ""
+            rows = [row for row in rows if (row[read] is not None) == rule.null[1]]
+        expected = Counter(tuple(column.value(row) for column in columns) for row in rows)
         wrong += [f"too much: {row}" for row in list(actual - expected)[:4]]
         wrong += [f"missing: {row}" for row in list(expected - actual)[:4]]
         if metadata and lake.num_rows and not {"snapshot", "insert", "update"}.issuperset(lake["_op"].to_pylist()):

@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.arrays import IntArray
 
 
 def typed_later(typer: RowTyper, row_indexes: IntArray, last: int, *, partial: bool) -> LaterRows:
-    """Leave rows to be typed a portion of their stored images at a time.
+    """Leave rows to be typed a portion of their stored images at a time; those that a filter leaves out are not there.
 
     :param partial: whether updates may lack columns.
     """
@@ -23,6 +23,6 @@ def typed_later(typer: RowTyper, row_indexes: IntArray, last: int, *, partial: b
             typed = typer.typed(portion, "after", last, partial=partial)
             if typed.absent:
                 raise ImagesLack
-            yield typed.rows
+            yield typed.in_target().rows
 
     return LaterRows(len(row_indexes), pieces)

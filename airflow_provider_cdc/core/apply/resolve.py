@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -77,7 +77,9 @@ def resolve(
     row_indexes, cleared = _after_truncates(typer, base_position)
     plan = MergePlan([], typer.failures, typer.lossy, changes.counts())
     clear_version = None if cleared is None else timeline.version_at(cleared)
-    ends = part_ends(timeline, 0 if base is None else version_of(base, timeline, base_position), clear_version)
+    made_of = shape.made_of(timeline.versions[-1].schema, options) if timeline.versions[-1].schema.key else ()
+    first = 0 if base is None else version_of(base, timeline, base_position)
+    ends = part_ends(timeline, first, clear_version, made_of)
     later = changes.images["after"].stored and len(ends) == 1
     for last in ends:
         begin = plan.steps[-1].version + 1 if plan.steps else 0
@@ -150,15 +152,18 @@ def _marked(rows: pa.Table, *, applied: bool) -> pa.Table:
     return rows.append_column("applied", pa.chunked_array([pa.repeat(applied, rows.num_rows)]))
 
 
-def part_ends(timeline: TableTimeline, first: int, clear_version: int | None = None) -> list[int]:
+def part_ends(
+    timeline: TableTimeline, first: int, clear_version: int | None = None, made_of: Collection[int] = ()
+) -> list[int]:
     """Return the last version of each step: one before each barrier after the stored rows' version, and the newest.
 
     :param first: the stored rows' version.
     :param clear_version: version at the newest TRUNCATE, None without any.
+    :param made_of: as of :func:`barriers`.
     """
     if clear_version is not None:
         first = max(first, clear_version)  # stored rows are gone: what was before the clear needs no settling
-    ends = [number - 1 for number in barriers(timeline.versions) if number > first]
+    ends = [number - 1 for number in barriers(timeline.versions, made_of) if number > first]
     return [*ends, len(timeline.versions) - 1]
 
 
@@ -219,12 +224,13 @@ def _keyed(
     elif wire.updates_move_keys or not typer.changes.distinct:
         winners = acquired_in_one_event(winners, groups, event_rows, fills, typer.changes.rows, wire)
     filled = winners[fills[winners]]
-    if later:
+    if later and not (typer.mapper.filters and base_position):
         nothing, deletes = typer.mapper.nothing(last), keys.take(pa.array(winners[~fills[winners]]))
         rows = typed_later(typer, event_rows[filled], last, partial=wire.partial_images)
         return MergeStep(last, schema, clear, nothing, deletes, later=rows, witness=witness)
     upserts = typer.typed(event_rows[filled], "after", last, partial=wire.partial_images)
     deletes = keys.take(pa.array(winners[~fills[winners]]))
+    upserts, deletes = in_target(upserts, deletes)
     if not upserts.absent:
         of_upserts = partial(typer.changes.rows.column("position").take, pa.array(upserts.row_indexes))
         return MergeStep(last, schema, clear, upserts.rows, deletes, of_upserts, witness=witness)
@@ -233,6 +239,14 @@ def _keyed(
     )
     rows = completion.completed(upserts, event_rows[filled])
     return MergeStep(last, schema, clear, rows, deletes, witness=witness)
+
+
+def in_target(upserts: TypedRows, deletes: pa.Table) -> tuple[TypedRows, pa.Table]:
+    """Return what a table gets whose filter decides by the newest row of a key: the others are gone from it."""
+    if upserts.passes is None or upserts.passes.all():
+        return upserts, deletes
+    leaving = upserts.rows.select(deletes.column_names).filter(pa.array(~upserts.passes))
+    return upserts.in_target(), pa.concat_tables([deletes, leaving])
 
 
 def _by_clock(

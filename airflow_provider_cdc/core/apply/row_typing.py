@@ -41,19 +41,30 @@ class TypedRows:
     :param rows: columns of a schema, or of its key.
     :param row_indexes: indexes of the rows, ascending; those that failed are not among them.
     :param absent: by column's name, of each row whether its image lacks the column; only where some image does.
+    :param passes: which rows the target has by its filter, None for all.
     """
 
     rows: pa.Table
     row_indexes: np.ndarray
     absent: dict[str, np.ndarray]
+    passes: BoolArray | None = None
 
     def without(self, refused: Mapping[str, BoolArray]) -> TypedRows:
         """Return them without those that are to be left out, by what for."""
         if not refused:
             return self
         good: BoolArray = ~np.logical_or.reduce(list(refused.values()))
+        return self.only(good)
+
+    def only(self, good: BoolArray) -> TypedRows:
+        """Return some of them."""
         absent = {name: mask[good] for name, mask in self.absent.items()}
-        return TypedRows(self.rows.filter(pa.array(good)), self.row_indexes[good], absent)
+        passes = None if self.passes is None else self.passes[good]
+        return TypedRows(self.rows.filter(pa.array(good)), self.row_indexes[good], absent, passes)
+
+    def in_target(self) -> TypedRows:
+        """Return those that the target has."""
+        return self if self.passes is None else self.only(self.passes)
 
 
 @dataclass(slots=True)
@@ -275,6 +286,7 @@ class RowTyper:
         }
         if absent and image != "before" and self.wire.inserts_lack_defaults is not False:
             self._inserts().give(row_indexes, self.timeline.versions[version].schema, arrays, absent)
+        partial = partial and not self.mapper.reads_whole_rows
         bad = self._unfit(row_indexes, result) | self._lacking(row_indexes, columns, absent, partial)
         if bad:
             keep: Any = np.ones(len(row_indexes), dtype=bool)
@@ -285,9 +297,9 @@ class RowTyper:
         if key_of is None:
             self._add_dropped(version, image, row_indexes, arrays, absent)
         changes = columns_of_changes(self.changes.rows, self.timeline, row_indexes)
-        rows, refused = self.mapper.rows(arrays, len(row_indexes), version, target, key_of is not None, changes)
+        rows, refused, passes = self.mapper.rows(arrays, len(row_indexes), version, target, key_of is not None, changes)
         names = {one.id: one.name for one in self.mapper.columns(target) if one.id in absent and absent[one.id].any()}
-        typed = TypedRows(rows, row_indexes, {name: absent[i] for i, name in names.items()})
+        typed = TypedRows(rows, row_indexes, {name: absent[i] for i, name in names.items()}, passes)
         for name, out in refused.items():
             for row_index in row_indexes[out]:
                 self.fail(int(row_index), name, RULE_VALUE)
@@ -405,4 +417,5 @@ def _together(groups: Sequence[TypedRows]) -> TypedRows:
     for name in dict.fromkeys(name for group in groups for name in group.absent):
         masks = [group.absent.get(name, np.zeros(len(group.row_indexes), bool)) for group in groups]
         absent[name] = np.concatenate(masks)[ranks]
-    return TypedRows(rows, row_indexes[ranks], absent)
+    passes = [group.passes for group in groups if group.passes is not None]
+    return TypedRows(rows, row_indexes[ranks], absent, np.concatenate(passes)[ranks] if passes else None)

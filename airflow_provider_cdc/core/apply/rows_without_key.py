@@ -51,7 +51,7 @@ def of_rows_without_key(
     adds = typer.typed(row_indexes[added], "after", last, partial=typer.wire.partial_images)
     removes = typer.typed(row_indexes[removed], "before", last)
     # binlog_row_image=MINIMAL writes the whole row before where there is no key, and of the row after what changed
-    adds = laid_over(typer, adds, removes)
+    adds, removes = laid_over(typer, adds, removes).in_target(), removes.in_target()
     stay = left_of_multiset(typer, adds, removes, typer.mapper.forms(last), earlier, base_position)
     adds_left, removes_left, open_left = np.split(stay, np.cumsum([adds.rows.num_rows, removes.rows.num_rows]))
     added_rows, removed_rows = adds.row_indexes[adds_left], removes.row_indexes[removes_left]

@@ -9,6 +9,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from airflow_provider_cdc.core.apply.rewinding import rewind_needed
 from airflow_provider_cdc.core.apply.shaped_rows import (
     ColumnOf,
     ColumnOfChanges,
@@ -17,11 +18,14 @@ from airflow_provider_cdc.core.apply.shaped_rows import (
     StoredColumns,
     laid_columns,
     refused_values,
+    unchanged,
 )
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
+from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.formula import Computed
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
 from airflow_provider_cdc.core.shapes.columns import TargetColumn
+from airflow_provider_cdc.core.shapes.expressions import BoundExpression, passing
 from airflow_provider_cdc.core.shapes.shape import AS_SOURCE, PLAIN, LaidColumns, Shape
 from airflow_provider_cdc.core.timeline.timeline import SchemaVersion
 from airflow_provider_cdc.core.values.alter.convert import convert, without_nulls
@@ -55,6 +59,7 @@ class Mapper:
         self._options = options
         self._lossy = Counter[str]() if lossy is None else lossy
         self._shape, self.laid = shape, laid
+        self._conditions: dict[int, BoundExpression | None] = {}
         self._columns: dict[int, tuple[TargetColumn, ...]] = {}  # by version, as are the schemas
         self._schemas: dict[int, pa.Schema] = {}
 
@@ -96,7 +101,28 @@ class Mapper:
         generated = self._computed(typed, count, version, target)
         inputs = Inputs(count, partial(self._at, typed, generated, count, version, target), changes)
         arrays = [column.values(inputs) for column in columns]
-        return Rows(pa.Table.from_arrays(arrays, schema=schema), inputs.refused)
+        passes, condition = None, None if key_only else self.condition(target)
+        if condition is not None:
+            passes, failed = passing(condition, inputs)
+            if failed is not None:
+                inputs.refuse("filter", failed)
+        return Rows(pa.Table.from_arrays(arrays, schema=schema), inputs.refused, passes)
+
+    def condition(self, version: int) -> BoundExpression | None:
+        """Return which rows the target has under a version, None for all."""
+        if version not in self._conditions:
+            self._conditions[version] = self._shape.bound_condition(self._versions[version].schema, self._options)
+        return self._conditions[version]
+
+    @property
+    def filters(self) -> bool:
+        """Return whether the target has some of the rows alone."""
+        return self._shape.condition is not None
+
+    @property
+    def reads_whole_rows(self) -> bool:
+        """Return whether rows that lack columns cannot be made: others are made of those, or the filter reads them."""
+        return self.filters or self._shape.computes
 
     def nothing(self, version: int) -> pa.Table:
         """Return no rows under the target's columns of a version."""
@@ -115,21 +141,40 @@ class Mapper:
             so far, and for the newest version that has the schema.
         :raises RewindNeeded: the stored rows lack what columns are made of.
         """
-        laid = self.laid if start is None else self._shape.laid(old, self._options)
+        of_own = start is not None
+        laid = self._shape.laid(old, self._options) if of_own else self.laid
         if start is None:
             versions = enumerate(self._versions[: target + 1])
             start = max((index for index, version in versions if version.schema == old), default=None)
         columns = self.columns(target)
         if start == target and laid.of(old) == laid_columns(columns):
             return stored
-        was = StoredColumns(stored, old, laid)
+        was, new = StoredColumns(stored, old, laid), self._versions[target].schema
+        condition = self.condition(target)
+        if condition is not None and not unchanged(condition.ids.values(), old, new):
+            raise self._lacking("which rows pass the filter", own=of_own)
         at, recomputed = self._of_stored(was, start, target)
-        inputs = Inputs(stored.num_rows, was.demanding(at, recomputed))
-        new = self._versions[target].schema
-        arrays = [kept if (kept := was.kept(one, new)) is not None else one.values(inputs) for one in columns]
+        inputs = Inputs(stored.num_rows, was.demanding(at, recomputed, partial(self._lacking, own=of_own)))
+        arrays = [
+            kept if (kept := was.kept(one, new, recomputed)) is not None else one.values(inputs) for one in columns
+        ]
         if inputs.refused:
             raise refused_values(inputs.refused)
         return pa.Table.from_arrays(arrays, schema=self.arrow_schema(target))
+
+    def _lacking(self, what: str, *, own: bool) -> DataError:
+        """Return the error of rows that lack what is to be made of them.
+
+        :param own: whether this mapper made them: then no earlier state of the table helps.
+        """
+        if not own:
+            return rewind_needed(self._shape.table, f"the stored rows do not show {what}", "")
+        return DataError(
+            "shape.converted",
+            f"a change of types leaves open {what}",
+            where={"table": self._shape.table},
+            hint="rebuild the table from a snapshot that is newer than the change",
+        )
 
     def _of_stored(self, was: StoredColumns, start: int | None, target: int) -> tuple[ColumnOf, set[int]]:
         """Return what gives the columns of stored rows, and those that it cannot compute.

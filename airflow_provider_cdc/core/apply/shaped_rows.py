@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
@@ -11,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from airflow_provider_cdc.core.apply.rewinding import rewind_needed
 from airflow_provider_cdc.core.arrays import BoolArray
 from airflow_provider_cdc.core.errors import DataError
-from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 from airflow_provider_cdc.core.shapes.columns import TargetColumn
 from airflow_provider_cdc.core.shapes.shape import LaidColumn, LaidColumns
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
@@ -30,10 +30,12 @@ class Rows(NamedTuple):
     """Hold rows under the columns of a target.
 
     :param refused: by column, which of them are to be left out: the value of the column cannot be made.
+    :param passes: which of them the target has by its filter, None for all.
     """
 
     rows: pa.Table
     refused: dict[str, BoolArray]
+    passes: BoolArray | None = None
 
 
 def columns_of_changes(rows: pa.Table, timeline: TableTimeline, row_indexes: np.ndarray) -> ColumnOfChanges:
@@ -55,9 +57,23 @@ def columns_of_changes(rows: pa.Table, timeline: TableTimeline, row_indexes: np.
 
 def lasts(column: TargetColumn, old: TableSchema, new: TableSchema) -> bool:
     """Return whether the values of a column that were made under a schema of the source are right under another."""
-    for column_id in column.reads:
+    own = [column_id for column_id in column.reads if column_id >= 0]
+    return unchanged(own, old, new, column.lasts)
+
+
+def unchanged(
+    column_ids: Iterable[int],
+    old: TableSchema,
+    new: TableSchema,
+    same: Callable[[ColumnType, ColumnType], bool] = operator.eq,
+) -> bool:
+    """Return whether columns of the source have the same values under two schemas.
+
+    :param same: of their types.
+    """
+    for column_id in column_ids:
         was, now = old.column(column_id), new.column(column_id)
-        if was is None or now is None or (was.nullable and not now.nullable) or not column.lasts(was.type, now.type):
+        if was is None or now is None or (was.nullable and not now.nullable) or not same(was.type, now.type):
             return False
     return True
 
@@ -120,30 +136,31 @@ class StoredColumns:
         """Return whether the rows have the values of the source's columns, as far as they were there."""
         return all(column_id in self.plain or self.schema.column(column_id) is None for column_id in column_ids)
 
-    def kept(self, column: TargetColumn, new: TableSchema) -> pa.Array | None:
+    def kept(self, column: TargetColumn, new: TableSchema, recomputed: Collection[int]) -> pa.Array | None:
         """Return the values of a column that a rule made, where they would be made again as they are.
 
         :param new: schema of the source, for which they are wanted.
+        :param recomputed: ids of columns that the server computed since.
         """
         one = self._made.get(column.id)
-        if one is None or one.mark != column.mark:
+        if one is None or one.mark != column.mark or not set(column.reads).isdisjoint(recomputed):
             return None
         if not lasts(column, self.schema, new):
             return None
         return self.rows.column(one.name).cast(column.type)
 
-    def demanding(self, at: ColumnOf, recomputed: Collection[int] = ()) -> ColumnOf:
+    def demanding(self, at: ColumnOf, recomputed: Collection[int], lacking: Callable[[str], Exception]) -> ColumnOf:
         """Return what gives the source's columns, and reports where the rows do not have them.
 
         :param recomputed: ids of columns that the server computed since, from columns that the rows do not have.
+        :param lacking: makes the error, of the words for what is not known.
         """
 
         def column(column_id: int) -> pa.Array:
             was = self.schema.column(column_id)
             one = self._laid.get(column_id)
             if was is not None and (one is None or one.mark or column_id in recomputed):
-                what = f"the stored rows lack what {was.name} is made of, which a rule left out or masked"
-                raise rewind_needed("", what, "")
+                raise lacking(f"the values of {was.name}, which a rule leaves out or masks")
             return at(column_id)
 
         return column

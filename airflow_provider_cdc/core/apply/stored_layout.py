@@ -24,7 +24,7 @@ MadeWith = Mapping[str, str]
 
 _OPTION, _POLICY = "source.options.", "policy."
 _FORMAT, _ORDER, _CREATE, _EXCLUDED = "source.format", "order", "create", "exclude_columns"
-_COLUMNS = "columns"
+_COLUMNS, _FILTER = "columns", "filter"
 _NULL_IN_BOTH = f"{_OPTION}null_in_both"
 _SERVER = f"{_OPTION}server"
 _OF_DEFAULTS = (f"{_OPTION}explicit_defaults_for_timestamp", f"{_OPTION}session_time_zone")
@@ -87,9 +87,11 @@ class StoredLayouts:
         create = self._rules.rule(first).create if timeline.versions[0].position == "" else None
         if create is not None:  # statements that a pipeline states stand before every position
             made[_CREATE] = hashlib.blake2b(" ".join(create.split()).encode(), digest_size=8).hexdigest()
-        columns = self._rules.rule(timeline.last_name).columns
-        if columns is not None:
-            made[_COLUMNS] = json.dumps(columns.document(), sort_keys=True)
+        rule = self._rules.rule(timeline.last_name)
+        if rule.columns is not None:
+            made[_COLUMNS] = json.dumps(rule.columns.document(), sort_keys=True)
+        if rule.filter is not None:
+            made[_FILTER] = rule.filter
         return {**self._source, **made}
 
     def change(self, timeline: TableTimeline, was: MadeWith | None) -> LayoutChange | None:
@@ -153,9 +155,10 @@ class StoredLayouts:
             return LayoutChange(
                 OptionKind.LAYOUT, f"tables.{timeline.last_name}.create", "another one", "the present one"
             )
-        if was.get(_COLUMNS) != now.get(_COLUMNS):
-            option = f"tables.{timeline.last_name}.{_COLUMNS}"
-            return LayoutChange(OptionKind.LAYOUT, option, was.get(_COLUMNS, ""), now.get(_COLUMNS, ""))
+        for name in (_COLUMNS, _FILTER):
+            if was.get(name) != now.get(name):
+                option = f"tables.{timeline.last_name}.{name}"
+                return LayoutChange(OptionKind.LAYOUT, option, was.get(name, ""), now.get(name, ""))
         excluded = [pattern for pattern in was.get(_EXCLUDED, "").split("\n") if pattern]
         columns = _columns(timeline, lambda c: any(fnmatchcase(c.name.lower(), pattern) for pattern in excluded))
         if columns:  # they are in the rows after all; columns that go are left out of what is stored

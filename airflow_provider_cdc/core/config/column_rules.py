@@ -47,6 +47,18 @@ def read_mask(text: str) -> MaskRule | str:
     return MaskRule(kind, argument)
 
 
+def check_expression(checks: Checks, name: str, text: str) -> None:
+    """Note what is wrong with the text of an expression, with its place in it."""
+    # the parser costs time that pipelines without expressions do not spend
+    from airflow_provider_cdc.core.expressions.errors import ExpressionError
+    from airflow_provider_cdc.core.expressions.syntax import read
+
+    try:
+        read(text)
+    except ExpressionError as error:
+        checks.problem(name, str(error))
+
+
 @dataclass(frozen=True)
 class ColumnRules:
     """Rules for the columns of one table. Columns are named as the source names them; a rule follows a RENAME.
@@ -77,6 +89,8 @@ class ColumnRules:
         for column, text in (self.mask or {}).items():
             if isinstance(problem := read_mask(text), str):
                 checks.problem(f"mask.{column}", problem)
+        for name, text in (self.add or {}).items():
+            check_expression(checks, f"add.{name}", text)
         for name in self.metadata or {}:
             checks.choice("metadata", name, METADATA)
         names = [*(self.rename or {}).values(), *(self.add or {}), *(self.metadata or {}).values()]

@@ -85,6 +85,7 @@ TABLE_RULES: Mapping[str, OptionKind] = {
     "create": OptionKind.LAYOUT,
     "exclude_columns": OptionKind.LAYOUT,
     "columns": OptionKind.LAYOUT,
+    "filter": OptionKind.LAYOUT,
     "cluster_by": OptionKind.WORK,
     "partition_by": OptionKind.COURSE,
     "properties": OptionKind.WORK,

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from airflow_provider_cdc.core.config.checks import Checks, as_text, kind_of
-from airflow_provider_cdc.core.config.column_rules import ColumnRules
+from airflow_provider_cdc.core.config.column_rules import ColumnRules, check_expression
 from airflow_provider_cdc.core.config.partition_rules import partition_problems, partition_rules
 from airflow_provider_cdc.core.config.policy import CHOICES, RunPolicy
 from airflow_provider_cdc.core.config.table_layout import TableLayout
@@ -19,7 +19,7 @@ from airflow_provider_cdc.core.config.verify import check_verify
 PATTERNS = ("include", "exclude")
 _YAML_WORDS: dict[str, tuple[Any, str]] = {"zero_dates": (None, "null"), "verify": (False, "off")}  # unquoted words
 # keys that override nothing of the policy
-_OF_TABLE = ("create", "exclude_columns", "columns", "cluster_by", "partition_by", "properties")
+_OF_TABLE = ("create", "exclude_columns", "columns", "filter", "cluster_by", "partition_by", "properties")
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class TableRule:
     :param quarantine_limit: limit for the table's own records and rows.
     :param exclude_columns: shell patterns of columns that the tool leaves out of its rows, in any case.
     :param columns: which columns the stored table has, and what is in them.
+    :param filter: condition over the source's columns: the stored table has the rows that it is TRUE of.
     :param cluster_by: ``key``, or columns in whose order rows are written.
     :param partition_by: columns and transforms of columns by which files are parted, where the sink can.
     :param properties: that the stored table states, by their names in its format.
@@ -38,6 +39,7 @@ class TableRule:
     create: str | None = None
     exclude_columns: str | list[str] | None = None
     columns: ColumnRules | None = None
+    filter: str | None = None
     cluster_by: str | list[str] | None = None
     partition_by: list[str] | None = None
     properties: dict[str, str] | None = None
@@ -67,6 +69,8 @@ class TableRule:
         checks.text("create", self.create, optional=True)
         if self.exclude_columns is not None:
             checks.texts("exclude_columns", self.column_patterns, least=1)
+        if checks.text("filter", self.filter, optional=True):
+            check_expression(checks, "filter", str(self.filter))
         if self.columns is not None:
             mine = Checks(checks.key("columns"))
             self.columns.check(mine)

@@ -11,8 +11,10 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.config.column_rules import ColumnRules
 from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.expressions.expression import Expression, parse_condition
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.shapes.columns import SourceColumns, TargetColumn, plain_columns
+from airflow_provider_cdc.core.shapes.expressions import BoundExpression, bound
 from airflow_provider_cdc.core.shapes.rules import RULES
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
@@ -62,28 +64,40 @@ class Shape:
     :param rules: None where its columns are those of the source.
     :param names: every name that a column has had, by its id: a rule follows its column through a RENAME.
     :param salt: of hashes.
+    :param condition: of the rows that it has, None for all.
     """
 
     rules: ColumnRules | None = None
     table: str = ""
     names: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     salt: bytes = b""
+    condition: Expression | None = None
 
     @staticmethod
-    def of(rules: ColumnRules | None, timeline: TableTimeline, salt: bytes = b"") -> Shape:
-        """Return the shape of a table."""
-        if rules is None:
-            return Shape()
+    def of(rules: ColumnRules | None, condition: str | None, timeline: TableTimeline, salt: bytes = b"") -> Shape:
+        """Return the shape of a table.
+
+        :param condition: of the rows that it has, None for all.
+        """
+        if rules is None and condition is None:
+            return PLAIN
         names: dict[int, dict[str, None]] = {}
         for version in timeline.versions:
             for column in version.schema.columns:
                 names.setdefault(column.id, {})[column.name] = None
-        return Shape(rules, str(timeline.last_name), {i: tuple(some) for i, some in names.items()}, salt)
+        known = {column_id: tuple(some) for column_id, some in names.items()}
+        parsed = None if condition is None else parse_condition(condition)
+        return Shape(rules, str(timeline.last_name), known, salt, parsed)
 
     @property
     def is_plain(self) -> bool:
         """Return whether the columns are those of the source."""
         return self.rules is None
+
+    @property
+    def computes(self) -> bool:
+        """Return whether columns are computed from those of the source."""
+        return self.rules is not None and bool(self.rules.add)
 
     def columns(self, schema: TableSchema, options: TypeOptions) -> tuple[TargetColumn, ...]:
         """Return the columns of the target where the source has a schema.
@@ -101,6 +115,25 @@ class Shape:
     def arrow(self, schema: TableSchema, options: TypeOptions) -> pa.Schema:
         """Return names and types of the target's columns."""
         return pa.schema([pa.field(one.name, one.type) for one in self.columns(schema, options)])
+
+    def made_of(self, schema: TableSchema, options: TypeOptions) -> frozenset[int]:
+        """Return the ids of the source's columns that the target has not as they are, or makes others of."""
+        if self.is_plain and self.condition is None:
+            return frozenset()
+        columns = self.columns(schema, options)
+        own = {one.id for one in columns if not one.mark}
+        read = {column_id for one in columns for column_id in one.reads}
+        condition = self.bound_condition(schema, options)
+        return frozenset({c.id for c in schema.columns} - own | read | set(condition.ids.values() if condition else ()))
+
+    def bound_condition(self, schema: TableSchema, options: TypeOptions) -> BoundExpression | None:
+        """Return which rows the target has where the source has a schema, None for all.
+
+        :raises DataError: ``shape.expression``.
+        """
+        if self.condition is None:
+            return None
+        return bound("filter", self.condition, SourceColumns(self.table, schema, self.names, options))
 
     @property
     def of_change(self) -> tuple[str, ...]:

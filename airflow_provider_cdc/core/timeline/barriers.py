@@ -6,7 +6,7 @@ Older rows are resolved under the old schema first, because the change of schema
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from airflow_provider_cdc.core.model.schema import ColumnType
 from airflow_provider_cdc.core.timeline.timeline import SchemaVersion
@@ -74,16 +74,23 @@ _RULES: dict[str, Rule] = {
 }
 
 
-def barriers(versions: Sequence[SchemaVersion]) -> list[int]:
-    """Return the indexes of the schema versions that are barriers: the key, or stored values, changed."""
+def barriers(versions: Sequence[SchemaVersion], made_of: Collection[int] = ()) -> list[int]:
+    """Return the indexes of the schema versions that are barriers: the key, or stored values, changed.
+
+    :param made_of: ids of columns that a stored table of rows with a key does not have as they are, but which others
+        are made of. Where one of them changes there is no barrier: each row is converted before anything is made of it.
+    """
     indexes = []
     for index in range(1, len(versions)):
         old, new = versions[index - 1].schema, versions[index].schema
-        changed = any(
-            (was := old.column(column.id)) is not None
-            and (not keeps_values(was.type, column.type) or (was.nullable and not column.nullable))
+        changed = {
+            column.id
             for column in new.columns
-        )
-        if changed or old.key != new.key or versions[index].computed:
+            if (was := old.column(column.id)) is not None
+            and (not keeps_values(was.type, column.type) or (was.nullable and not column.nullable))
+        }
+        changed |= {item.column_id for item in versions[index].computed}
+        of_key = old.key != new.key or not changed.isdisjoint(new.key)
+        if of_key or (changed and changed.isdisjoint(made_of)):
             indexes.append(index)
     return indexes

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_provider_cdc.core.shapes.columns import ColumnRule
+from airflow_provider_cdc.core.shapes.rules.add import add
 from airflow_provider_cdc.core.shapes.rules.exclude import exclude
 from airflow_provider_cdc.core.shapes.rules.mask import mask
 from airflow_provider_cdc.core.shapes.rules.metadata import metadata
@@ -17,6 +18,7 @@ RULES: Mapping[str, ColumnRule] = {
     "mask": mask,
     "type": retype,
     "rename": rename,
+    "add": add,
     "metadata": metadata,
 }
 """By their key below ``columns``."""

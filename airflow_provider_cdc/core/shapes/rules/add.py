@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Add columns that are computed from those of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from zlib import crc32
+
+import pyarrow as pa
+
+from airflow_provider_cdc.core.expressions.expression import parse
+from airflow_provider_cdc.core.shapes.columns import RowInputs, SourceColumns, TargetColumn
+from airflow_provider_cdc.core.shapes.expressions import BoundExpression, bound
+
+_FIRST_ID = -1_000  # those of the change have higher ones
+
+
+def add(stated: Mapping[str, str], columns: list[TargetColumn], source: SourceColumns) -> list[TargetColumn]:
+    """Return the columns with the computed ones behind them."""
+    return [*columns, *(_computed(name, text, source) for name, text in stated.items())]
+
+
+def _computed(name: str, text: str, source: SourceColumns) -> TargetColumn:
+    expression = bound(f"columns.add.{name}", parse(text), source)
+    reads = tuple(expression.ids.values())
+    # the id is that of the name, in any order of the rules
+    column_id = _FIRST_ID - crc32(name.encode())
+    return TargetColumn(
+        column_id, name, expression.type, f"add {text}", reads or (column_id,), partial(_values, name, expression)
+    )
+
+
+def _values(name: str, expression: BoundExpression, rows: RowInputs) -> pa.ChunkedArray:
+    values, failed = expression.values(rows)
+    if failed is not None:
+        rows.refuse(name, failed)
+    return values
