@@ -206,7 +206,8 @@ class ShapedReplay(Replay):
         return self._by_name.get(name, self._of_all)
 
     def _reasons(self) -> tuple[str, ...]:
-        return MISFITS
+        # others are made of whole rows
+        return (*MISFITS, "column_absent") if self.case.style.minimal else MISFITS
 
     def _compare(self, name: Name, content: Content) -> list[str]:
         lake = self._rows(name)
