@@ -92,6 +92,7 @@ class JobMaker:
     def _settings(self) -> dict[str, tuple[dict[str, str], dict[str, str]]]:
         """Return by what they are of the settings that are not secret, and those that may be."""
         from airflow_provider_cdc.connections.kafka_config import SECRETS
+        from airflow_provider_cdc.connections.mask_salt import mask_settings
         from airflow_provider_cdc.connections.schema_registry import registry_settings
         from airflow_provider_cdc.core.schema_registry.client import SECRETS as REGISTRY_SECRETS
 
@@ -101,6 +102,7 @@ class JobMaker:
             "kafka": _apart(self.kafka, SECRETS),
             "registry": _apart(registry_settings(pipeline.source.schema_registry), REGISTRY_SECRETS),
             "storage": _apart(store),
+            "mask": _apart(mask_settings(pipeline.mask_connection), ("salt",)),
             "sink": _apart(sink_options(pipeline.sink)),
         }
 

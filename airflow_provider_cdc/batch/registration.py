@@ -109,7 +109,7 @@ class _DueEntries:
 
 
 def _mark(section: Register, location: str, state: TableState) -> str:
-    made_from = [section.document(), location, state.schema, state.made_with]
+    made_from = [section.document(), location, state.schema, state.made_with, state.laid]
     return hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
 
 

@@ -192,7 +192,7 @@ def _document(state: TableState, location: str, owns_location: bool) -> dict[str
         "agreed_rows": state.proof.agreed_rows,
         "contradictions": state.proof.contradictions,
         "source_time": _time(state.source_time),
-        "columns": _columns(state.schema),
+        "columns": _columns(state),
         "notes": state.notes,
     }
 
@@ -201,13 +201,18 @@ def _time(micros: int | None) -> str | None:
     return None if micros is None else datetime.fromtimestamp(micros / 1_000_000, UTC).isoformat()
 
 
-def _columns(document: dict[str, Any] | None) -> list[dict[str, Any]]:
-    if document is None:
+def _columns(state: TableState) -> list[dict[str, Any]]:
+    """Return the columns of a table; one that a rule makes says how, and states no type of the source."""
+    if state.schema is None:
         return []
+    from airflow_provider_cdc.core.model.laid_columns import LaidColumns
     from airflow_provider_cdc.core.model.schema import TableSchema
 
-    schema = TableSchema.from_document(document)
-    return [
-        {"name": column.name, "type": str(column.type), "nullable": column.nullable, "key": column.id in schema.key}
-        for column in schema.columns
-    ]
+    schema = TableSchema.from_document(state.schema)
+    columns = []
+    for one in LaidColumns.from_document(state.laid).of(schema):
+        source, made = schema.column(one.id), {"made": one.mark} if one.mark else {}
+        kind = "" if source is None or one.mark else str(source.type)
+        nullable = source is None or source.nullable
+        columns.append({"name": one.name, "type": kind, "nullable": nullable, "key": one.id in schema.key, **made})
+    return columns

@@ -6,7 +6,7 @@ Everything but :func:`as_operator_lineage` is plain data and needs no OpenLineag
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from airflow_provider_cdc.batch.result import BatchResult, newest_by_name, table_states
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.lake.roots import located
+from airflow_provider_cdc.core.model.laid_columns import LaidColumns
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.ledger.records import time_text
@@ -39,6 +40,7 @@ class TableOutput:
     :param alias: of the pipeline's table: ``cdc://PIPELINE`` and ``DATABASE.TABLE``.
     :param columns: name and type of each column.
     :param sources: fields of topics that each column comes from; empty where the topic of the table is not known.
+    :param masked: names of the columns whose values are masked.
     :param lifecycle: change of the table as a whole, empty for none.
     """
 
@@ -49,6 +51,7 @@ class TableOutput:
     columns: list[tuple[str, str]]
     sources: dict[str, list[tuple[Name, str]]]
     lifecycle: str = ""
+    masked: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -126,19 +129,23 @@ def _output(
     schema = TableSchema.from_document(state.schema) if state.schema else TableSchema(())
     before = _schema_before(ledger, pipeline.name, state.table_id, batch.seq)
     topics = _topics_of(state, [name for name in inputs if name[1] != pipeline.source.schema_topic])
+    columns = LaidColumns.from_document(state.laid).of(schema)
     sources = {
         column.name: [(topic, name) for topic in topics for name in _names(column.id, before, schema)]
-        for column in (schema.columns if topics else ())
+        for column in (columns if topics else ())
+        if column.id >= 0
     }
+    types = {column.id: str(column.type) for column in schema.columns}
     lifecycle = "DROP" if _dropped(state) else "CREATE" if state.version == 0 else ""
     return TableOutput(
         location_name(located(pipeline.sink.root, state.location)),
         (f"cdc://{pipeline.name}", f"{state.database}.{state.table}"),
         state.version,
         rows,
-        [(column.name, str(column.type)) for column in schema.columns],
+        [(column.name, "string" if column.mark else types[column.id]) for column in columns],
         sources,
         lifecycle or ("OVERWRITE" if action == "overwrite" else ""),
+        frozenset(column.name for column in columns if column.mark.startswith("mask ")),
     )
 
 
@@ -215,7 +222,7 @@ def _dataset(output: TableOutput) -> OutputDataset:
     if output.version is not None:
         facets["version"] = DatasetVersionDatasetFacet(datasetVersion=str(output.version))
     if output.sources:
-        facets["columnLineage"] = ColumnLineageDatasetFacet(fields=_column_fields(output.sources))
+        facets["columnLineage"] = ColumnLineageDatasetFacet(fields=_column_fields(output.sources, output.masked))
     if output.lifecycle:
         change = LifecycleStateChange(output.lifecycle)
         facets["lifecycleStateChange"] = LifecycleStateChangeDatasetFacet(lifecycleStateChange=change)
@@ -223,13 +230,13 @@ def _dataset(output: TableOutput) -> OutputDataset:
     return OutputDataset(*output.name, facets=facets, outputFacets={"outputStatistics": statistics})
 
 
-def _column_fields(sources: Mapping[str, Sequence[tuple[Name, str]]]) -> dict[str, Fields]:
+def _column_fields(sources: Mapping[str, Sequence[tuple[Name, str]]], masked: Collection[str]) -> dict[str, Fields]:
     from openlineage.client.generated.column_lineage_dataset import Fields, InputField
 
     return {
         column: Fields(
             inputFields=[InputField(namespace=name[0], name=name[1], field=source) for name, source in fields],
-            transformationType="IDENTITY",
+            transformationType="MASKED" if column in masked else "IDENTITY",
         )
         for column, fields in sources.items()
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,6 +16,7 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, UnavailableError
 from airflow_provider_cdc.core.model.check_result import CheckResult
+from airflow_provider_cdc.core.model.laid_columns import LaidColumns
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.sinks.contract import UnreadableTableError
@@ -70,6 +71,10 @@ class CheckedTables:
                 "check.table_unreadable", f"the table cannot be read: {error}", where=where,
                 hint="check the location of the table; then run again",
             ) from None  # fmt: skip
+
+    def filter_of(self, state: TableState) -> str:
+        """Return the condition of the rows that a table has, empty for all."""
+        return self.pipeline.tables.rule(_name(state)).filter or ""
 
     @contextmanager
     def source_of(self, state: TableState, check: str) -> Iterator[tuple[Any, str]]:
@@ -194,8 +199,9 @@ class RowCount(Check):
         for state in counted:
             with tables.version_of(state) as table:
                 here = table.count()
+            condition = tables.filter_of(state)
             with tables.source_of(state, "RowCount") as (source, name):
-                there = int(source.get_first(f"SELECT count(*) FROM {name}")[0])
+                there = int(source.get_first(f"SELECT count(*) FROM {name}{condition and f' WHERE {condition}'}")[0])
             if abs(here - there) > self.tolerance:
                 different[_name(state)] = f"{_name(state)}: {here} rows, {there} at the source"
         seen = "; ".join(list(different.values())[:_SHOWN]) or f"{len(counted)} tables agree"
@@ -246,8 +252,13 @@ class SourceEquals(Check):
         results = {}
         for state in tables.states:
             schema = None if state.schema is None else TableSchema.from_document(state.schema)
-            if state.version is not None and schema is not None and schema.key:
-                results[_name(state)] = self._compare(tables, state, schema)
+            if state.version is None or schema is None or not schema.key:
+                continue
+            names = LaidColumns.from_document(state.laid).names(schema)
+            if names.keys() >= set(schema.key):  # a masked key finds no row of the source
+                own = TableSchema(tuple(column for column in schema.columns if column.id in names), schema.key)
+                stored = {column.name: names[column.id] for column in own.columns}
+                results[_name(state)] = self._compare(tables, state, own, stored)
         wrong = {name: result for name, result in results.items() if result.wrong > self.tolerance}
         seen = "; ".join([f"{name}: {result}" for name, result in wrong.items()][:_SHOWN])
         if not wrong:
@@ -256,7 +267,14 @@ class SourceEquals(Check):
             seen = f"{compared} rows of {len(results)} tables agree, {since} changed since"
         return CheckResult("source_equals", not wrong, seen, f"at most {self.tolerance} rows differ", list(wrong))
 
-    def _compare(self, tables: CheckedTables, state: TableState, schema: TableSchema) -> SampleComparison:
+    def _compare(
+        self, tables: CheckedTables, state: TableState, schema: TableSchema, stored: Mapping[str, str]
+    ) -> SampleComparison:
+        """Compare the columns that a table has as the source has them.
+
+        :param schema: those columns.
+        :param stored: their names in the table.
+        """
         key = [column.name for column in schema.key_columns]
         columns = [column.name for column in schema.columns]
         absent = [name for name in (*self.columns, *filter(None, [self.changed_column])) if name not in columns]
@@ -265,8 +283,10 @@ class SourceEquals(Check):
         compared = [name for name in self.columns or columns if name not in key]
         changed = [] if self.changed_column is None or self.changed_column in compared else [self.changed_column]
         with tables.version_of(state) as table:
-            mine = sample_rows(table, [*key, *compared], self.sample, state.applied_seq)
-            newest = None if self.changed_column is None else newest_value(table, self.changed_column)
+            names = [*key, *compared]
+            rows = sample_rows(table, [stored[name] for name in names], self.sample, state.applied_seq)
+            mine = [{name: row[stored[name]] for name in names} for row in rows]
+            newest = None if self.changed_column is None else newest_value(table, stored[self.changed_column])
         keys = [tuple(row[name] for name in key) for row in mine]
         with tables.source_of(state, "SourceEquals") as (source, name):
             theirs = source_rows(source, name, key, [*compared, *changed], keys)

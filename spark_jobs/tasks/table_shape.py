@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from airflow_provider_cdc.core.documents import JobDocument, TableState
-from airflow_provider_cdc.core.shapes.shape import LaidColumns, Shape
+from airflow_provider_cdc.core.model.laid_columns import LaidColumns
+from airflow_provider_cdc.core.shapes.shape import Shape
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
 

@@ -31,8 +31,9 @@ from airflow_provider_cdc.core.apply.stored_rows import ReadRows, Stored
 from airflow_provider_cdc.core.apply.witness import Witness
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.formats.contract import Format
+from airflow_provider_cdc.core.model.laid_columns import AS_SOURCE, LaidColumns
 from airflow_provider_cdc.core.model.schema import TableSchema
-from airflow_provider_cdc.core.shapes.shape import AS_SOURCE, PLAIN, LaidColumns, Shape
+from airflow_provider_cdc.core.shapes.shape import PLAIN, Shape
 from airflow_provider_cdc.core.timeline.barriers import barriers
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions

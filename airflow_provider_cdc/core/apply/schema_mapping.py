@@ -23,10 +23,11 @@ from airflow_provider_cdc.core.apply.shaped_rows import (
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.formula import Computed
+from airflow_provider_cdc.core.model.laid_columns import AS_SOURCE, LaidColumns
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
 from airflow_provider_cdc.core.shapes.columns import TargetColumn
 from airflow_provider_cdc.core.shapes.expressions import BoundExpression, passing
-from airflow_provider_cdc.core.shapes.shape import AS_SOURCE, PLAIN, LaidColumns, Shape
+from airflow_provider_cdc.core.shapes.shape import PLAIN, Shape
 from airflow_provider_cdc.core.timeline.timeline import SchemaVersion
 from airflow_provider_cdc.core.values.alter.convert import convert, without_nulls
 from airflow_provider_cdc.core.values.alter.generated_columns import computed

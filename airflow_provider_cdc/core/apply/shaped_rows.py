@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.arrays import BoolArray
 from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.model.laid_columns import LaidColumn, LaidColumns
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 from airflow_provider_cdc.core.shapes.columns import TargetColumn
-from airflow_provider_cdc.core.shapes.shape import LaidColumn, LaidColumns
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 
 ColumnOf = Callable[[int], pa.Array]

@@ -12,9 +12,9 @@ from airflow_provider_cdc.core.apply.merge_plan import MergeStep, OpenRemovals
 from airflow_provider_cdc.core.apply.row_sets import multiset_difference, without_keys
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.shaped_rows import lasts
+from airflow_provider_cdc.core.model.laid_columns import LaidColumns
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.shapes.columns import TargetColumn
-from airflow_provider_cdc.core.shapes.shape import LaidColumns
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from airflow_provider_cdc.core.config.table_layout import TableLayout
+from airflow_provider_cdc.core.model.laid_columns import LaidColumns
 from airflow_provider_cdc.core.model.schema import TableSchema
-from airflow_provider_cdc.core.shapes.shape import PLAIN, LaidColumns, Shape
+from airflow_provider_cdc.core.shapes.shape import PLAIN, Shape
 from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 
 

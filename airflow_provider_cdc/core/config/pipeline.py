@@ -50,6 +50,7 @@ class CdcPipeline:
 
     :param name: identity of the pipeline in the ledger and in the tables' commits; never reuse one for another log.
     :param lake: where change log and documents are; with the tables if it is not stated.
+    :param mask_connection: Airflow connection whose password is the salt of masked columns (``mask: hash``).
     :param ledger: ``default`` (a file under AIRFLOW_HOME), a database URL without password, or a connection id.
     """
 
@@ -61,6 +62,7 @@ class CdcPipeline:
     ledger: str = "default"
     spark: SparkSettings = field(default_factory=SparkSettings)
     lake: Lake = field(default_factory=Lake)
+    mask_connection: str | None = None
 
     def __post_init__(self) -> None:
         checks = Checks()
@@ -72,6 +74,7 @@ class CdcPipeline:
         if not checks.problems:
             _check_format(checks, self.source, self.tables)
             _check_layouts(checks, self.sink, self.tables)
+            _check_salt(checks, self.mask_connection, self.tables)
         if isinstance(self.source, CanalSource) and getattr(self.policy, "reader", "") == "spark":
             checks.problem("policy.reader", "spark reads Kafka only; leave it out for a source of type canal-tcp")
         checks.raise_any()
@@ -87,7 +90,8 @@ class CdcPipeline:
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data from which :meth:`from_dict` builds an equal pipeline."""
         sections = {name: getattr(self, name).document() for name in _SECTIONS}
-        return {"name": self.name, "ledger": self.ledger, **sections}
+        salt = {"mask_connection": self.mask_connection} if self.mask_connection else {}
+        return {"name": self.name, "ledger": self.ledger, **sections, **salt}
 
     def fingerprint(self) -> str:
         """Return a digest of exactly the settings that decide the content of the tables."""
@@ -118,7 +122,7 @@ class CdcPipeline:
         _check_own(checks, "unnamed" if "name" not in data else name, ledger)
         built = {section: _section(checks, section, data.get(section)) for section in _SECTIONS}
         checks.raise_any()
-        return cls(name=str(name), ledger=str(ledger), **built)
+        return cls(name=str(name), ledger=str(ledger), mask_connection=data.get("mask_connection"), **built)
 
     @classmethod
     def from_yaml(cls, path_or_text: str | Path) -> CdcPipeline:
@@ -176,6 +180,17 @@ def _check_layouts(checks: Checks, sink: Sink, tables: TableRules) -> None:
         for key, value in rule.layout.properties.items():
             if problem := sink.property_problem(key, value):
                 checks.problem(f"tables.{name}.properties.{key}", problem)
+
+
+def _check_salt(checks: Checks, connection: object, tables: TableRules) -> None:
+    """Check that hashes have a salt: without one anybody finds the values of short columns by trying."""
+    checks.connection("mask_connection", connection, optional=True)
+    hashed = [name for name, rule in tables.tables.items() if rule.columns is not None and rule.columns.needs_salt]
+    if hashed and connection is None:
+        checks.problem(
+            "mask_connection",
+            f"is missing: name the connection whose password is the salt, for tables.{hashed[0]}.columns.mask",
+        )
 
 
 def _check_own(checks: Checks, name: object, ledger: object) -> None:

@@ -5,56 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
 from airflow_provider_cdc.core.config.column_rules import ColumnRules
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.expressions.expression import Expression, parse_condition
+from airflow_provider_cdc.core.model.laid_columns import LaidColumn, LaidColumns
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.shapes.columns import SourceColumns, TargetColumn, plain_columns
 from airflow_provider_cdc.core.shapes.expressions import BoundExpression, bound
 from airflow_provider_cdc.core.shapes.rules import RULES
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
-
-
-@dataclass(frozen=True, slots=True)
-class LaidColumn:
-    """Say how a column lies in a stored table.
-
-    :param id: as of :class:`TargetColumn`, and so is ``mark``.
-    """
-
-    id: int
-    name: str
-    mark: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class LaidColumns:
-    """The columns of a stored table, in their order.
-
-    :param columns: None where they are those of the source's schema.
-    """
-
-    columns: tuple[LaidColumn, ...] | None = None
-
-    def of(self, schema: TableSchema) -> tuple[LaidColumn, ...]:
-        """Return the columns of rows that lie under a schema."""
-        if self.columns is not None:
-            return self.columns
-        return tuple(LaidColumn(column.id, column.name) for column in schema.columns)
-
-    def document(self) -> list[list[Any]] | None:
-        """Return plain JSON data."""
-        return None if self.columns is None else [[one.id, one.name, one.mark] for one in self.columns]
-
-    @staticmethod
-    def from_document(data: list[list[Any]] | None) -> LaidColumns:
-        """Rebuild from :meth:`document`."""
-        return LaidColumns(None if data is None else tuple(LaidColumn(*one) for one in data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +114,6 @@ class Shape:
             _demand_names(columns, source)
         return tuple(columns)
 
-
-AS_SOURCE = LaidColumns()
-"""Of rows whose columns are the source's."""
 
 PLAIN = Shape()
 """Of a table without rules for its columns."""

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Say how the columns of a table of the source lie in a stored table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_cdc.core.model.schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class LaidColumn:
+    """Say how a column lies in a stored table.
+
+    :param id: that of the source's column that it stands for; negative where it stands for none.
+    :param mark: says how its values are made; empty where they are the source's own.
+    """
+
+    id: int
+    name: str
+    mark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LaidColumns:
+    """The columns of a stored table, in their order.
+
+    :param columns: None where they are those of the source's schema.
+    """
+
+    columns: tuple[LaidColumn, ...] | None = None
+
+    def of(self, schema: TableSchema) -> tuple[LaidColumn, ...]:
+        """Return the columns of rows that lie under a schema."""
+        if self.columns is not None:
+            return self.columns
+        return tuple(LaidColumn(column.id, column.name) for column in schema.columns)
+
+    def document(self) -> list[list[Any]] | None:
+        """Return plain JSON data."""
+        return None if self.columns is None else [[one.id, one.name, one.mark] for one in self.columns]
+
+    @staticmethod
+    def from_document(data: list[list[Any]] | None) -> LaidColumns:
+        """Rebuild from :meth:`document`."""
+        return LaidColumns(None if data is None else tuple(LaidColumn(*one) for one in data))
+
+    def names(self, schema: TableSchema) -> dict[int, str]:
+        """Return the names of the columns that have the source's own values, by id."""
+        return {one.id: one.name for one in self.of(schema) if not one.mark}
+
+
+AS_SOURCE = LaidColumns()
+"""Of rows whose columns are the source's."""
