@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.core.config import (
         CanalSource,
         CdcPipeline,
+        ColumnRules,
         DeltaSink,
         IcebergSink,
         KafkaSource,
         Lake,
         RunPolicy,
+        TableRule,
         TableRules,
     )
     from airflow_provider_cdc.hooks.canal import CanalHook
@@ -74,6 +76,8 @@ _HOMES = {
     "KafkaSource": "airflow_provider_cdc.core.config",
     "Lake": "airflow_provider_cdc.core.config",
     "RunPolicy": "airflow_provider_cdc.core.config",
+    "ColumnRules": "airflow_provider_cdc.core.config",
+    "TableRule": "airflow_provider_cdc.core.config",
     "TableRules": "airflow_provider_cdc.core.config",
     "CdcHook": "airflow_provider_cdc.hooks.pipeline",
     "CdcLedgerHook": "airflow_provider_cdc.hooks.ledger",
@@ -141,6 +145,7 @@ __all__ = [
     "CdcTableParkedTrigger",
     "CdcTableStateOperator",
     "CdcVerifyOperator",
+    "ColumnRules",
     "DeltaSink",
     "Freshness",
     "IcebergSink",
@@ -155,6 +160,7 @@ __all__ = [
     "RowCount",
     "RunPolicy",
     "SourceEquals",
+    "TableRule",
     "TableRules",
     "__version__",
     "cdc_asset",

@@ -341,6 +341,8 @@ class TableApply:
             base_schema is not None and not moved and task.rewind_to is None and len(plan.steps) == 1 and not step.clear
         )
         same = stays and base_schema is not None and self._columns.has_same_columns(self._stored_columns(base_schema))
+        if base_schema is not None and not self._mapper().stay(base_schema, step.version):
+            same = stays = False
         stays = same or (stays and self._evolves(target, base_schema, step))
         if same and not step.adds and not step.deletes.num_rows and not step.settled:
             self._pending = OpenRemovals.joined(pending)

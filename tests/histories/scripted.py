@@ -53,6 +53,7 @@ class Script:
     sink_options: dict[str, str] | None = field(default=None, kw_only=True)
     sink_type: str = field(default="delta", kw_only=True)
     registry: dict[str, str] = field(default_factory=dict, kw_only=True)
+    secrets: dict[str, dict[str, str]] = field(default_factory=dict, kw_only=True)
     format: str = "debezium-json"
     schema_topic: str | None = "src"
     options: dict[str, str] = field(default_factory=dict)
@@ -94,7 +95,8 @@ class Script:
         order = rebuild or decision or (None if approval is None else Approval(approval.document()))
         job = replace(self._job(ends), new_generation=new_generation, order=order)
         self.refused = ends  # until it is carried out
-        result = sync(JobDocument.from_document(json.loads(json.dumps(job.document()))), {}, inline, lambda line: None)
+        job = JobDocument.from_document(json.loads(json.dumps(job.document())))
+        result = sync(job, self.secrets, inline, lambda line: None)
         self.refused = {}
         self.identity = result.lake
         self.ends.update(ends)

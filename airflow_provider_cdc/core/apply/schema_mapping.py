@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.apply.shaped_rows import (
     Rows,
     StoredColumns,
     laid_columns,
+    lasts,
     refused_values,
     unchanged,
 )
@@ -114,6 +115,12 @@ class Mapper:
         if version not in self._conditions:
             self._conditions[version] = self._shape.bound_condition(self._versions[version].schema, self._options)
         return self._conditions[version]
+
+    def stay(self, old: TableSchema, version: int) -> bool:
+        """Return whether stored rows under an old schema are right as rules made them and chose them then."""
+        new, condition = self._versions[version].schema, self.condition(version)
+        chosen = condition is None or unchanged(condition.ids.values(), old, new)
+        return chosen and all(lasts(column, old, new) for column in self.columns(version))
 
     @property
     def filters(self) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from airflow_provider_cdc.core.config.column_rules import ColumnRules
 from airflow_provider_cdc.core.config.lake import Lake
 from airflow_provider_cdc.core.config.pipeline import CdcPipeline
 from airflow_provider_cdc.core.config.policy import RunPolicy, SparkSettings
@@ -14,6 +15,7 @@ from airflow_provider_cdc.core.config.tables import TableRule, TableRules
 __all__ = [
     "CanalSource",
     "CdcPipeline",
+    "ColumnRules",
     "DeltaSink",
     "IcebergSink",
     "KafkaSource",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 
 import pyarrow as pa
@@ -79,7 +80,7 @@ def _constant(kind: pa.DataType, column_id: int, rows: RowInputs) -> pa.Array:
     if pa.types.is_string(kind):
         return pa.repeat(pa.scalar(_REDACTED, kind), rows.count)
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind):
-        return pa.repeat(pa.scalar(0).cast(kind), rows.count)
+        return pa.repeat(pa.scalar(Decimal(0) if pa.types.is_decimal(kind) else 0, kind), rows.count)
     return pa.nulls(rows.count, kind)
 
 

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules for the columns and rows of a table: what each does to rows, through DDL, and when the rule changes."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.histories.debezium_records import ddl, row
+from tests.histories.log import Log
+from tests.histories.records import Record
+from tests.histories.scripted import Script
+
+CREATE = "CREATE TABLE shop.t (id int NOT NULL, name varchar(20), born date, n decimal(10,2), PRIMARY KEY (id))"
+OPTIONS = {"decimal.handling.mode": "string"}
+SALT = {"mask": {"salt": "pepper"}}
+
+
+def put(pos: int, op: str = "c", before: dict[str, Any] | None = None, **image: Any) -> Record:
+    return row(op, "t", pos, image, before=before, key=("id",), time=pos)
+
+
+def gone(pos: int, **image: Any) -> Record:
+    return row("d", "t", pos, None, before=image, key=("id",), time=pos)
+
+
+def statement(text: str, pos: int) -> Record:
+    return ddl(text, pos, time=pos)
+
+
+ANN = {"id": 1, "name": "Ann", "born": 3650, "n": "12.50"}
+BOB = {"id": 2, "name": None, "born": None, "n": "-7.00"}
+RECORDS = [statement(CREATE, 4), put(21, **ANN), put(31, **BOB)]
+
+
+def synced(log: Log, lake: Path, records: list[Record], *cuts: int, **rule: Any) -> Script:
+    """Return a pipeline that read records in batches."""
+    script = Script(log, lake, tables={"shop.t": rule} if rule else {}, secrets=SALT, options=OPTIONS)
+    for start, end in pairwise([0, *cuts, len(records)]):
+        script.send(*records[start:end])
+        script.sync()
+    return script
+
+
+def stored(script: Script) -> list[dict[str, Any]]:
+    """Return the rows of the table, which is as it should be."""
+    assert script.states_of("shop", "t") == ["ok"], [state.reason for state in script.states.values()]
+    return sorted(DeltaTable(str(script.root / "shop" / "t")).to_pyarrow_table().to_pylist(), key=str)
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(f"pepper{text}".encode()).hexdigest()
+
+
+CUTS = pytest.mark.parametrize("cuts", [(), (1,), (1, 2)])
+
+
+@CUTS
+def test_columns_are_left_out_renamed_and_masked(log: Log, lake: Path, cuts: tuple[int, ...]) -> None:
+    columns = {"exclude": "BORN", "rename": {"name": "full name"}, "mask": {"n": "truncate(1)"}}
+    rows = [{name: str(value) if name == "n" else value for name, value in one.items()} for one in (
+        {"id": 1, "full name": "Ann", "n": "10.00"}, {"id": 2, "full name": None, "n": "0.00"})]  # fmt: skip
+    actual = [{**one, "n": str(one["n"])} for one in stored(synced(log, lake, RECORDS, *cuts, columns=columns))]
+    assert actual == rows
+
+
+def test_equal_values_have_equal_hashes_under_every_type_that_holds_them(log: Log, lake: Path) -> None:
+    wider = statement("ALTER TABLE shop.t MODIFY n decimal(14,4)", 41)
+    records = [*RECORDS, wider, put(51, id=3, name="Ann", born=3650, n="12.5000")]
+    rows = stored(synced(log, lake, records, 3, columns={"mask": {"n": "hash", "name": "hash", "born": "hash"}}))
+    ann, bob, other = sorted(rows, key=lambda one: int(one["id"]))
+    assert {**ann, "id": 3} == other
+    assert ann == {"id": 1, "name": digest("Ann"), "born": digest("1979-12-30"), "n": digest("12.5")}
+    assert bob == {"id": 2, "name": None, "born": None, "n": digest("-7")}
+
+
+@CUTS
+def test_a_masked_column_stays_masked_under_another_name(log: Log, lake: Path, cuts: tuple[int, ...]) -> None:
+    rename = statement("ALTER TABLE shop.t RENAME COLUMN name TO nick, RENAME COLUMN born TO b", 41)
+    records = [*RECORDS, rename, put(51, id=3, nick="Cid", b=1, n="1.00")]
+    columns = {"mask": {"name": "hash"}, "exclude": ["born"]}
+    rows = stored(synced(log, lake, records, *cuts, columns=columns))
+    names = {one["id"]: one["nick"] for one in rows}
+    assert names == {1: digest("Ann"), 2: None, 3: digest("Cid")}
+    assert set(rows[0]) == {"id", "nick", "n"}
+
+
+@CUTS
+def test_a_hash_is_made_anew_where_the_type_changes_its_text(log: Log, lake: Path, cuts: tuple[int, ...]) -> None:
+    changed = statement("ALTER TABLE shop.t MODIFY n varchar(40)", 41)
+    rows = stored(synced(log, lake, [*RECORDS, changed], *cuts, columns={"mask": {"n": "hash"}}))
+    assert [one["n"] for one in rows] == [digest("12.50"), digest("-7.00")]
+
+
+@CUTS
+def test_rows_come_and_go_with_the_filter(log: Log, lake: Path, cuts: tuple[int, ...]) -> None:
+    records = [
+        *RECORDS,
+        put(41, "u", ANN, **{**ANN, "name": "no"}),  # leaves
+        put(51, "u", BOB, **{**BOB, "name": "yes"}),  # comes
+        put(61, id=3, name="yes", born=None, n="1.00"),
+        gone(71, id=3, name="yes", born=None, n="1.00"),
+        put(81, id=4, name=None, born=None, n="1.00"),  # never in it
+    ]
+    rows = stored(synced(log, lake, records, *cuts, filter="name IN ('Ann', 'yes')", columns={"exclude": ["name"]}))
+    assert [one["id"] for one in rows] == [2]
+
+
+@CUTS
+def test_columns_are_computed_from_excluded_ones_too(log: Log, lake: Path, cuts: tuple[int, ...]) -> None:
+    add = {"who": "CONCAT(UPPER(name), '!')", "year": "YEAR(born)"}
+    rows = stored(synced(log, lake, RECORDS, *cuts, columns={"exclude": ["name", "born", "n"], "add": add}))
+    assert rows == [{"id": 1, "who": "ANN!", "year": 1979}, {"id": 2, "who": None, "year": None}]
+
+
+def test_a_row_on_which_an_expression_fails_is_quarantined_and_none_is_lost(log: Log, lake: Path) -> None:
+    records = [*RECORDS, put(41, id=3, name="0", born=None, n="0.00")]
+    rule = {"columns": {"add": {"q": "10 % n"}}, "quarantine_limit": 1}
+    script = Script(log, lake, tables={"shop.t": rule}, options=OPTIONS)
+    script.send(*records)
+    script.sync()
+    assert [one["id"] for one in stored(script)] == [1, 2]
+    (entry,) = script.open_records()
+    assert (entry.code, "q" in entry.text) == ("rule_value", True)
+
+
+@CUTS
+def test_metadata_is_of_the_change_that_made_the_row(log: Log, lake: Path, cuts: tuple[int, ...]) -> None:
+    records = [*RECORDS, put(41, "u", ANN, **{**ANN, "name": "Anna"}), statement("RENAME TABLE shop.t TO shop.u", 45)]
+    renamed = row("c", "u", 51, {"id": 3, "name": "C", "born": None, "n": "1.00"}, key=("id",), time=51)
+    metadata = {"op": "_op", "position": "_pos", "table": "_table", "source_time": "_time"}
+    script = Script(log, lake, tables={"shop.*": {"columns": {"metadata": metadata}}}, options=OPTIONS)
+    records = [*records, renamed]
+    for start, end in pairwise([0, *cuts, len(records)]):
+        script.send(*records[start:end])
+        script.sync()
+    rows = DeltaTable(str(script.root / "shop" / "u")).to_pyarrow_table().sort_by("id").to_pylist()
+    said = [(one["id"], one["_op"], one["_table"]) for one in rows]
+    assert said == [(1, "update", "shop.t"), (2, "insert", "shop.t"), (3, "insert", "shop.u")]
+    assert sorted(one["_pos"] for one in rows) == [one["_pos"] for one in (rows[1], rows[0], rows[2])]
+
+
+@pytest.mark.parametrize(
+    ("rule", "code"),
+    [
+        ({"columns": {"exclude": ["id"]}}, "shape.key"),
+        ({"columns": {"mask": {"id": "redact"}}}, "shape.key"),
+        ({"columns": {"mask": {"born": "truncate(3)"}}}, "shape.type"),
+        ({"columns": {"type": {"n": "int"}}}, "shape.type"),
+        ({"columns": {"rename": {"name": "BORN"}}}, "shape.name_taken"),
+        ({"columns": {"exclude": ["*"]}}, "shape.key"),
+        ({"columns": {"add": {"x": "missing + 1"}}}, "shape.expression"),
+        ({"filter": "name > 1 AND born"}, "shape.expression"),
+    ],
+)
+def test_a_table_that_a_rule_does_not_fit_is_parked_and_others_go_on(
+    log: Log, lake: Path, rule: dict[str, Any], code: str
+) -> None:
+    other = [
+        statement("CREATE TABLE shop.o (id int PRIMARY KEY)", 5),
+        row("c", "o", 41, {"id": 1}, key=("id",), time=41),
+    ]
+    script = synced(log, lake, [*RECORDS, *other], **rule)
+    (state,) = [one for one in script.states.values() if one.table == "t"]
+    assert (state.state, state.code) == ("parked", code)
+    assert script.states_of("shop", "o") == ["ok"]
+    script.tables = {}
+    script.sync()
+    assert [one["id"] for one in stored(script)] == [1, 2]
+
+
+RULES: list[dict[str, Any]] = [
+    {},
+    {"columns": {"exclude": ["name"]}},
+    {"columns": {"rename": {"name": "nick"}, "mask": {"n": "redact"}}},
+    {"columns": {"mask": {"name": "hash"}}, "filter": "born IS NOT NULL"},
+    {"columns": {"add": {"x": "id + 1"}, "metadata": {"op": "_op"}}},
+]
+
+
+@pytest.mark.parametrize("second", range(len(RULES)))
+@pytest.mark.parametrize("first", range(len(RULES)))
+def test_a_changed_rule_makes_the_table_as_if_it_had_been_stated_from_the_begin(
+    log: Log, lake: Path, first: int, second: int
+) -> None:
+    script = synced(log, lake / "one", RECORDS, 2, **RULES[first])
+    script.tables = {"shop.t": RULES[second]} if RULES[second] else {}
+    more = put(41, id=3, name="C", born=1, n="3.00")
+    script.send(more)
+    script.sync()
+    changed = stored(script)
+    log.partitions.clear()
+    assert changed == stored(synced(log, lake / "two", [*RECORDS, more], **RULES[second]))
+
+
+def test_no_value_of_a_masked_or_excluded_column_is_in_the_table_its_states_or_the_result(log: Log, lake: Path) -> None:
+    secret = "Secretly-Named"
+    records = [*RECORDS, put(41, id=3, name=secret, born=1, n="987654.25")]
+    columns = {"mask": {"name": "hash"}, "exclude": ["n"], "add": {"long": "LENGTH(name)"}}
+    script = Script(log, lake, tables={"shop.t": {"columns": columns}}, secrets=SALT, options=OPTIONS)
+    script.send(*records)
+    result = script.sync()
+    assert {one["long"] for one in stored(script)} == {3, None, len(secret)}
+    told = repr(result.document()) + repr([state.document() for state in script.states.values()])
+    files = [path for path in (lake / "shop").rglob("*") if path.is_file()]
+    assert files
+    for value in (secret, "987654.25", "pepper"):
+        assert value not in told
+        assert not [path for path in files if value.encode() in path.read_bytes()]
+    assert not [path for path in lake.rglob("*") if path.is_file() and b"pepper" in path.read_bytes()]
