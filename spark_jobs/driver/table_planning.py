@@ -28,6 +28,7 @@ from spark_jobs.driver.unknown_rows import UnknownRows
 from spark_jobs.driver.unowned_names import UnownedNames
 from spark_jobs.driver.unsettled import REPLACED, may_go_on
 from spark_jobs.tasks.parking import as_cdc_error
+from spark_jobs.tasks.table_shape import demand_fit
 from spark_jobs.tasks.table_task import ApplyTask, Span
 
 
@@ -140,6 +141,7 @@ class ApplyPlanner:
             self._demand_made_again(case, case.made_otherwise)
         if any(verdict(self, plan, case) for verdict in _LAST_VERDICTS):
             return
+        demand_fit(self._p.job, timeline)
         task = self._tasks.task(timeline, case.state, case.spans, case.changed_at, case.begins, case.provided)
         plan.tasks.append(task)
 

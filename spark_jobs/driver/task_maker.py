@@ -13,7 +13,6 @@ from spark_jobs.driver.base_states import Start, outdated, snapshot_of
 from spark_jobs.driver.locations import Locations
 from spark_jobs.driver.planning import Planning
 from spark_jobs.driver.source_formats import demand_one_format
-from spark_jobs.tasks.table_shape import demand_fit
 from spark_jobs.tasks.table_task import ApplyTask, Span
 
 
@@ -44,7 +43,6 @@ class TaskMaker:
             begins, provided = snapshot_of(state), state.provided  # all of it is made again
         if begins is not None:
             state = changed_at = None
-        demand_fit(self._p.job, timeline)
         start = self._p.starts.start(timeline, state, spans, changed_at, begins, provided)
         late_from: str | None = None
         context: list[Span] = []

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Self
@@ -14,9 +13,8 @@ from airflow_provider_cdc.core.apply.contradictions import ROW_MISSING, Findings
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan, MergeStep, OpenRemovals, RowFailure
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
-from airflow_provider_cdc.core.apply.schema_mapping import Mapper
-from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, keeps_values, remaining_pieces
-from airflow_provider_cdc.core.apply.target_schema import TargetSchema, stored_schema, target_schema
+from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, remaining_pieces
+from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.documents import JobDocument, Proof, Rebuild, TableState
 from airflow_provider_cdc.core.errors import DataError, SinkError
 from airflow_provider_cdc.core.formats.registry import open_format
@@ -39,7 +37,7 @@ from spark_jobs.tasks.foreign_keys import ForeignKeys
 from spark_jobs.tasks.pending_deletes import demand_explained, noted
 from spark_jobs.tasks.reporting import reported
 from spark_jobs.tasks.table_changes import TableChanges
-from spark_jobs.tasks.table_shape import laid_of, shape_of
+from spark_jobs.tasks.table_shape import TableShape
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
 from spark_jobs.tasks.table_witness import TableWitness, explanation, verification_of
 from spark_jobs.tasks.tables_together import ResolvedTable
@@ -80,16 +78,13 @@ class TableApply:
         self._target = TargetTable(job, task, self._sink, self._storage)
         self._app = self._target.app
         self._base = BaseRows(job, task, self._sink, self._app, self._storage)
-        name = f"{task.database}.{task.table}"
-        self._policy, self._layout = job.tables.policy(name, job.policy), job.tables.layout(name)
+        self._policy = job.tables.policy(name := f"{task.database}.{task.table}", job.policy)
         self._types = TypeOptions.of(self._policy)
         self._timeline = TableTimeline.from_document(task.timeline) if resolved is None else resolved.timeline
         self._format = open_format(job.format, job.format_options)
-        self._shape, self._laid = shape_of(job, self._timeline, secrets), laid_of(task.base)
+        self._shape = TableShape(job, task, self._timeline, secrets)
         self._pending: OpenRemovals | None = None  # after this batch
-        self._verification = verification_of(self._policy, job, self._format)
-        if self._shape.condition is not None:
-            self._verification = None  # a row that is not there may be one that the filter leaves out
+        self._verification = verification_of(self._policy, job, self._format, filters=self._shape.rules.filters)
         self._witness: TableWitness | None = None
         self._removals = Findings()  # of a table without key
         self._is_compared = False
@@ -107,7 +102,7 @@ class TableApply:
         self._spark_may_write = task.base is not None and task.base.spark_may_write
         verifies = self._policy.verify != "off"
         self._changes = TableChanges(
-            self._storage, task, self._timeline, self._format, verifies=verifies, further=self._shape.of_change
+            self._storage, task, self._timeline, self._format, verifies=verifies, further=self._shape.rules.of_change
         )
         if resolved is not None:
             self._changes.first = resolved.first
@@ -169,9 +164,8 @@ class TableApply:
         resolved = self._resolved_before
         plan = self._resolve(base_schema, in_pieces=in_pieces) if resolved is None else resolved.plan
         self._demand_fit(plan.failures)
-        keys = ForeignKeys(
-            task, self._timeline, self._format, self._types, self._changes, self._base.rows, self._mapper()
-        )
+        rows, mapper = self._base.rows, self._shape.mapper()
+        keys = ForeignKeys(task, self._timeline, self._format, self._types, self._changes, rows, mapper)
         keys.check(base_schema, plan)
         action, version, upserts = self._commit(target, base_schema, plan)
         return ApplyReport(
@@ -205,8 +199,7 @@ class TableApply:
             snapshot_position=task.snapshot_position,
             open_removals=pending_deletes.read(self._storage, self.job.pipeline, task.base),
             verification=self._verification,
-            shape=self._shape,
-            laid=self._laid,
+            columns=self._shape.rules_and_laid,
         )
 
     def _ordered(self, images: dict[str, StoredImages] | None) -> Changes:
@@ -234,10 +227,9 @@ class TableApply:
             pending_seq = self.job.seq if committed or self.task.base is None else self.task.base.pending_seq
         if pending_seq not in self._states:
             state = committed_state(self.task, self._timeline, self.job.seq, pending_seq)
-            laid = self._shape.laid(self._timeline.versions[-1].schema, self._types)
-            state = replace(state, laid=laid.document())
             state = noted(state, self._pending, exact=self._format.order == "exact")
-            self._states[pending_seq] = replace(state, spark_may_write=self._spark_may_write)
+            laid = self._shape.laid_then().document()
+            self._states[pending_seq] = replace(state, spark_may_write=self._spark_may_write, laid=laid)
         state = self._states[pending_seq]
         return replace(state, proof=self._proof(state.applied_position))
 
@@ -339,10 +331,8 @@ class TableApply:
         pending = plan.steps[0].open
         stays = (
             base_schema is not None and not moved and task.rewind_to is None and len(plan.steps) == 1 and not step.clear
-        )
-        same = stays and base_schema is not None and self._columns.has_same_columns(self._stored_columns(base_schema))
-        if base_schema is not None and not self._mapper().stay(base_schema, step.version):
-            same = stays = False
+        ) and self._shape.stay(base_schema, step.version)
+        same = stays and base_schema is not None and self._columns.has_same_columns(self._shape.so_far(base_schema))
         stays = same or (stays and self._evolves(target, base_schema, step))
         if same and not step.adds and not step.deletes.num_rows and not step.settled:
             self._pending = OpenRemovals.joined(pending)
@@ -352,7 +342,7 @@ class TableApply:
             return Action("append", commit, step.upserts, later=step.later)
         if stays and step.keyed:
             return Action("merge", commit, step.upserts, step.deletes, step.key, step.later)
-        mapper = self._mapper(plan.lossy)
+        mapper = self._shape.mapper(plan.lossy)
         if same and base_schema is not None and self._writer.subtracts(target):
             self._type_now(plan, commit)
             return Action("subtract", commit, step.upserts, step.deletes, forms=mapper.forms(step.version))
@@ -361,7 +351,7 @@ class TableApply:
             self._type_now(plan, commit)
         remaining = None
         if keeps and base_schema is not None and goes_in_pieces(plan.steps):
-            pieces = self._base.pieces(next(iter(self._stored_columns(base_schema).key_names), None))
+            pieces = self._base.pieces(self._shape.first_key(base_schema))
             remaining = remaining_pieces(pieces, base_schema, plan.steps, mapper)
         content = self._base.rows() if keeps and remaining is None else None
         rows, pending = after_steps(content, base_schema, plan.steps, mapper)
@@ -399,21 +389,12 @@ class TableApply:
 
     def _evolves(self, target: Stored, old: TableSchema | None, step: MergeStep) -> bool:
         """Return whether the table gets other columns, and no stored value changes with them."""
-        columns = self._shape.columns(step.schema, self._types)
-        if old is None or not keeps_values(old, step.schema, self._timeline, columns, self._laid):
+        if old is None or not self._shape.keeps_values(old, step.schema):
             return False
         merges = step.keyed and (step.adds or step.deletes.num_rows > 0)
-        return self._writer.evolves(target, self._stored_columns(old), self._columns, merges=merges)
-
-    def _mapper(self, lossy: Counter[str] | None = None) -> Mapper:
-        timeline = self._timeline
-        return Mapper(timeline.versions, timeline.fills, self._types, lossy, shape=self._shape, laid=self._laid)
-
-    def _stored_columns(self, schema: TableSchema) -> TargetSchema:
-        """Return the columns that the table has so far."""
-        return stored_schema(schema, self._types, self._layout, self._shape, self._laid)
+        return self._writer.evolves(target, self._shape.so_far(old), self._columns, merges=merges)
 
     @property
     def _columns(self) -> TargetSchema:
         """The columns that the table has after the batch."""
-        return target_schema(self._timeline.versions[-1].schema, self._types, self._layout, self._shape)
+        return self._shape.columns

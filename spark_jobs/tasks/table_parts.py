@@ -103,7 +103,7 @@ class _Part(TableApply):
             return ApplyReport(self.task.table_id, ApplyStatus.WHOLE)
         counts, lossy, failures = Counter[str](), Counter[str](), list[RowFailure]()
         events, buckets, start = list[pa.Table](), list[IntArray](), 0
-        for rows in self._changes.pieces([*RESOLVE_COLUMNS, *self._shape.of_change]):
+        for rows in self._changes.pieces([*RESOLVE_COLUMNS, *self._shape.rules.of_change]):
             changes = ordered(rows)
             counts.update(changes.counts())
             keyed = key_events(
@@ -114,7 +114,7 @@ class _Part(TableApply):
                 cleared=part.cleared,
                 count=part.buckets,
                 snapshot_position=self.task.snapshot_position,
-                shape=self._shape,
+                shape=self._shape.rules,
             )
             numbers = pa.array(keyed.events.column("row").to_numpy() + start)
             events.append(keyed.events.set_column(keyed.events.num_columns - 1, "row", numbers))
@@ -240,7 +240,7 @@ class _Part(TableApply):
         last, start = len(self._timeline.versions) - 1, 0
         other = {"after": "before", "before": "after"}[image]
         unread = set() if self._format.updates_name_changes and image == "before" else {other}
-        read = [name for name in (*RESOLVE_COLUMNS, *self._shape.of_change) if name not in unread]
+        read = [name for name in (*RESOLVE_COLUMNS, *self._shape.rules.of_change) if name not in unread]
         for rows in self._changes.pieces(read):
             first, end = np.searchsorted(row_numbers, [start, start + rows.num_rows])
             mine = rows.take(pa.array(row_numbers[first:end] - start))
@@ -250,7 +250,7 @@ class _Part(TableApply):
             for name in unread:
                 mine = mine.append_column(name, pa.nulls(mine.num_rows, pa.string()))
             try:
-                typer = typer_of(ordered(mine), self._timeline, self._format, self._types, self._shape)
+                typer = typer_of(ordered(mine), self._timeline, self._format, self._types, self._shape.rules)
                 typed = typer.typed(np.arange(mine.num_rows), image, last, partial=self._format.partial_images)
             except SchemaMissing:  # rows of other parts may show which columns a row has
                 raise ImagesLack from None

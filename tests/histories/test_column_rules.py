@@ -91,7 +91,7 @@ def test_a_masked_column_stays_masked_under_another_name(log: Log, lake: Path, c
 
 
 @CUTS
-def test_a_hash_is_made_anew_where_the_type_changes_its_text(log: Log, lake: Path, cuts: tuple[int, ...]) -> None:
+def test_a_hash_is_made_again_where_the_type_changes_its_text(log: Log, lake: Path, cuts: tuple[int, ...]) -> None:
     changed = statement("ALTER TABLE shop.t MODIFY n varchar(40)", 41)
     rows = stored(synced(log, lake, [*RECORDS, changed], *cuts, columns={"mask": {"n": "hash"}}))
     assert [one["n"] for one in rows] == [digest("12.50"), digest("-7.00")]
@@ -206,10 +206,10 @@ def test_no_value_of_a_masked_or_excluded_column_is_in_the_table_its_states_or_t
     script.send(*records)
     result = script.sync()
     assert {one["long"] for one in stored(script)} == {3, None, len(secret)}
-    told = repr(result.document()) + repr([state.document() for state in script.states.values()])
+    documents = repr(result.document()) + repr([state.document() for state in script.states.values()])
     files = [path for path in (lake / "shop").rglob("*") if path.is_file()]
     assert files
     for value in (secret, "987654.25", "pepper"):
-        assert value not in told
+        assert value not in documents
         assert not [path for path in files if value.encode() in path.read_bytes()]
     assert not [path for path in lake.rglob("*") if path.is_file() and b"pepper" in path.read_bytes()]

@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.resolve import versions_of
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
-from airflow_provider_cdc.core.apply.row_typing import RowTyper, TypedRows
+from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
+from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.timeline.timeline import Reference, TableTimeline

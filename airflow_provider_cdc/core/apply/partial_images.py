@@ -13,7 +13,8 @@ from airflow_provider_cdc.core.apply.clock_order import moments_and_partitions
 from airflow_provider_cdc.core.apply.rewinding import rewind_needed
 from airflow_provider_cdc.core.apply.row_copies import sources_of
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
-from airflow_provider_cdc.core.apply.row_typing import ABSENT, RowTyper, TypedRows
+from airflow_provider_cdc.core.apply.row_typing import ABSENT, RowTyper
+from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.apply.update_chains import Chains, KeyEvents
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.model.position_columns import event_of

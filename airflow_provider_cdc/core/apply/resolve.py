@@ -23,15 +23,15 @@ from airflow_provider_cdc.core.apply.record_keys import KeyEvents, demand_table_
 from airflow_provider_cdc.core.apply.repeated_rows import KeyedRows, settled_without_repeats, without_stored
 from airflow_provider_cdc.core.apply.row_copies import without_copies
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
-from airflow_provider_cdc.core.apply.row_typing import RowTyper, TypedRows
+from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.rows_without_key import of_rows_without_key, without_passed_over
-from airflow_provider_cdc.core.apply.schema_mapping import Mapper
+from airflow_provider_cdc.core.apply.schema_mapping import AS_AT_SOURCE, Mapper, TableColumns
 from airflow_provider_cdc.core.apply.source_order import behind, under
 from airflow_provider_cdc.core.apply.stored_rows import ReadRows, Stored
+from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.apply.witness import Witness
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.formats.contract import Format
-from airflow_provider_cdc.core.model.laid_columns import AS_SOURCE, LaidColumns
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.shapes.shape import PLAIN, Shape
 from airflow_provider_cdc.core.timeline.barriers import barriers
@@ -54,8 +54,7 @@ def resolve(
     snapshot_position: str = "",
     open_removals: OpenRemovals | None = None,
     verification: Verification | None = None,
-    shape: Shape = PLAIN,
-    laid: LaidColumns = AS_SOURCE,
+    columns: TableColumns = AS_AT_SOURCE,
 ) -> MergePlan:
     """Resolve the changes of one table.
 
@@ -67,20 +66,17 @@ def resolve(
     :param snapshot_position: where the snapshot stands that the content begins with, empty if it begins with the table.
     :param open_removals: of a table without key, those of earlier batches; their rows lie under ``base``.
     :param verification: how far changes are compared with the rows that they find, None for not at all.
-    :param shape: the columns that the table has by its rules.
-    :param laid: how the stored rows lie.
+    :param columns: of the table.
     :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
     :raises RewindNeeded: partial images came too late for the stored rows, or rows show that applied ones are repeats.
     """
-    typer = typer_of(changes, timeline, wire, options, shape)
-    mapper = Mapper(timeline.versions, timeline.fills, options, shape=shape, laid=laid)
-    stored = Stored(None if base is None else read, base, mapper, timeline.versions)
+    typer = typer_of(changes, timeline, wire, options, columns.shape)
+    stored = Stored(None if base is None else read, base, _mapper(timeline, options, columns), timeline.versions)
     row_indexes, cleared = _after_truncates(typer, base_position)
     plan = MergePlan([], typer.failures, typer.lossy, changes.counts())
     clear_version = None if cleared is None else timeline.version_at(cleared)
-    made_of = shape.made_of(timeline.versions[-1].schema, options) if timeline.versions[-1].schema.key else ()
-    first = 0 if base is None else version_of(base, timeline, base_position)
-    ends = part_ends(timeline, first, clear_version, made_of)
+    first, newest = version_of(base, timeline, base_position), timeline.versions[-1].schema
+    ends = part_ends(timeline, first, clear_version, columns.shape.made_of(newest, options))
     later = changes.images["after"].stored and len(ends) == 1
     for last in ends:
         begin = plan.steps[-1].version + 1 if plan.steps else 0
@@ -88,15 +84,13 @@ def resolve(
         clear = clear_version is not None and not plan.steps
         if timeline.versions[last].schema.key:
             before = partial(stored.before, tuple(plan.steps), clear, last)
-            step = _keyed(typer, of_step, last, clear, before, later, base_position, verification)
+            plan.steps.append(_keyed(typer, of_step, last, clear, before, later, base_position, verification))
         else:
             of_step = without_passed_over(typer, of_step, snapshot_position or timeline.versions[0].position)
-            # later steps have nothing for them: their rows are newer
             earlier = None if clear or plan.steps else _under(open_removals, base, stored.mapper, last)
-            step = of_rows_without_key(typer, of_step, last, clear, later, earlier, base_position)
-            step.witness = witness_of_gaps(typer, of_step, base_position, verification)
-        plan.steps.append(step)
-        verification = None  # the rows of later steps are not the stored ones
+            plan.steps.append(of_rows_without_key(typer, of_step, last, clear, later, earlier, base_position))
+            plan.steps[-1].witness = witness_of_gaps(typer, of_step, base_position, verification)
+        verification = None  # rows of later steps are not stored ones
     return plan
 
 
@@ -117,10 +111,14 @@ def _after_truncates(typer: RowTyper, base_position: str) -> tuple[IntArray, str
 def _under(
     open_removals: OpenRemovals | None, base: TableSchema | None, mapper: Mapper, last: int
 ) -> OpenRemovals | None:
-    """Return the removals of earlier batches under a schema version."""
+    """Return the removals of earlier batches under a schema version; later steps have only newer rows."""
     if open_removals is None or base is None:
         return None
     return replace(open_removals, rows=mapper.content(open_removals.rows, base, last))
+
+
+def _mapper(timeline: TableTimeline, options: TypeOptions, columns: TableColumns) -> Mapper:
+    return Mapper(timeline.versions, timeline.fills, options, columns=columns)
 
 
 def typer_of(
@@ -128,7 +126,7 @@ def typer_of(
 ) -> RowTyper:
     """Return what types the rows, once it has compared them with the timeline."""
     lossy = Counter[str]()
-    mapper = Mapper(timeline.versions, timeline.fills, options, lossy, shape=shape)
+    mapper = Mapper(timeline.versions, timeline.fills, options, lossy, columns=TableColumns(shape))
     typer = RowTyper(changes, versions_of(changes.rows, timeline), timeline, wire, options, mapper, lossy=lossy)
     typer.check()
     return typer
@@ -168,8 +166,11 @@ def part_ends(
     return [*ends, len(timeline.versions) - 1]
 
 
-def version_of(base: TableSchema, timeline: TableTimeline, position: str) -> int:
-    """Return the stored rows' schema version: of several with the same schema the newest that they went through."""
+def version_of(base: TableSchema | None, timeline: TableTimeline, position: str) -> int:
+    """Return the stored rows' schema version: of several with the same schema the newest that they went through.
+
+    :param base: schema that they lie under, None without any.
+    """
     numbers = [number for number, version in enumerate(timeline.versions) if version.schema == base]
     reached = [number for number in numbers if timeline.versions[number].position <= position]
     return max(reached or numbers, default=0)

@@ -22,6 +22,7 @@ from airflow_provider_cdc.core.apply.row_descriptions import RowDescriptions
 from airflow_provider_cdc.core.apply.row_images import LEFT_OUT, SchemaMissing, columns_of_no_row
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.shaped_rows import columns_of_changes
+from airflow_provider_cdc.core.apply.typed_rows import TypedRows, together
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray, indexes_by_mark
 from airflow_provider_cdc.core.formats.contract import Description, Format
 from airflow_provider_cdc.core.model.schema import Column, TableSchema
@@ -32,39 +33,6 @@ from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 
 RULE_VALUE = "rule_value"  # a rule of the pipeline cannot make a column of the row
 ABSENT = "column_absent"  # an image lacks a column of its table, and nothing says that it is unchanged
-
-
-@dataclass(slots=True)
-class TypedRows:
-    """Hold typed images.
-
-    :param rows: columns of a schema, or of its key.
-    :param row_indexes: indexes of the rows, ascending; those that failed are not among them.
-    :param absent: by column's name, of each row whether its image lacks the column; only where some image does.
-    :param passes: which rows the target has by its filter, None for all.
-    """
-
-    rows: pa.Table
-    row_indexes: np.ndarray
-    absent: dict[str, np.ndarray]
-    passes: BoolArray | None = None
-
-    def without(self, refused: Mapping[str, BoolArray]) -> TypedRows:
-        """Return them without those that are to be left out, by what for."""
-        if not refused:
-            return self
-        good: BoolArray = ~np.logical_or.reduce(list(refused.values()))
-        return self.only(good)
-
-    def only(self, good: BoolArray) -> TypedRows:
-        """Return some of them."""
-        absent = {name: mask[good] for name, mask in self.absent.items()}
-        passes = None if self.passes is None else self.passes[good]
-        return TypedRows(self.rows.filter(pa.array(good)), self.row_indexes[good], absent, passes)
-
-    def in_target(self) -> TypedRows:
-        """Return those that the target has."""
-        return self if self.passes is None else self.only(self.passes)
 
 
 @dataclass(slots=True)
@@ -263,7 +231,7 @@ class RowTyper:
         ]
         if not groups:
             return TypedRows(self.mapper.rows({}, 0, target, target, key_only=key_only).rows, row_indexes, {})
-        return groups[0] if len(groups) == 1 else _together(groups)
+        return groups[0] if len(groups) == 1 else together(groups)
 
     def _group(
         self,
@@ -406,16 +374,3 @@ class RowTyper:
 
     def _record_of(self, row_index: int) -> dict[str, Any]:
         return {name: self.changes.rows.column(name)[row_index].as_py() for name in ("topic", "partition", "offset")}
-
-
-def _together(groups: Sequence[TypedRows]) -> TypedRows:
-    """Put groups into the order of their row indexes."""
-    row_indexes = np.concatenate([group.row_indexes for group in groups])
-    ranks = np.argsort(row_indexes, kind="stable")
-    rows = pa.concat_tables([group.rows for group in groups]).take(pa.array(ranks))
-    absent = {}
-    for name in dict.fromkeys(name for group in groups for name in group.absent):
-        masks = [group.absent.get(name, np.zeros(len(group.row_indexes), bool)) for group in groups]
-        absent[name] = np.concatenate(masks)[ranks]
-    passes = [group.passes for group in groups if group.passes is not None]
-    return TypedRows(rows, row_indexes[ranks], absent, np.concatenate(passes)[ranks] if passes else None)

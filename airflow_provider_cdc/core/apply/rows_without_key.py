@@ -15,8 +15,9 @@ from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.partial_images import laid_over
 from airflow_provider_cdc.core.apply.row_copies import without_copies
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, left_after_netting
-from airflow_provider_cdc.core.apply.row_typing import RowTyper, TypedRows
+from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.source_order import moments_of
+from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.values.fields import KEYLESS_SNAPSHOT_ROW

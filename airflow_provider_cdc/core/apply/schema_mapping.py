@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -36,14 +37,28 @@ from airflow_provider_cdc.core.values.images import constant
 from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 
 
+class TableColumns(NamedTuple):
+    """The columns of a stored table.
+
+    :param shape: makes them.
+    :param laid: how the rows lie that the table has so far.
+    """
+
+    shape: Shape = PLAIN
+    laid: LaidColumns = AS_SOURCE
+
+
+AS_AT_SOURCE = TableColumns()
+"""The columns are those of the source."""
+
+
 class Mapper:
     """Map typed columns of any schema version to the columns of the target under a later schema of the same table.
 
     :param versions: the table's schema versions in order.
     :param fills: column id -> value of rows older than the column.
     :param lossy: takes the counts of values that did not fit the new type of their column, by kind of loss.
-    :param shape: the columns of the target.
-    :param laid: how the rows lie that the table has so far.
+    :param columns: of the target.
     """
 
     def __init__(
@@ -53,14 +68,13 @@ class Mapper:
         options: TypeOptions,
         lossy: Counter[str] | None = None,
         *,
-        shape: Shape = PLAIN,
-        laid: LaidColumns = AS_SOURCE,
+        columns: TableColumns = AS_AT_SOURCE,
     ) -> None:
         self._versions = versions
         self._fills = fills
         self._options = options
         self._lossy = Counter[str]() if lossy is None else lossy
-        self._shape, self.laid = shape, laid
+        self._shape, self.laid = columns
         self._conditions: dict[int, BoundExpression | None] = {}
         self._columns: dict[int, tuple[TargetColumn, ...]] = {}  # by version, as are the schemas
         self._schemas: dict[int, pa.Schema] = {}
@@ -119,13 +133,13 @@ class Mapper:
     def stay(self, old: TableSchema, version: int) -> bool:
         """Return whether stored rows under an old schema are right as rules made them and chose them then."""
         new, condition = self._versions[version].schema, self.condition(version)
-        chosen = condition is None or unchanged(condition.ids.values(), old, new)
-        return chosen and all(lasts(column, old, new) for column in self.columns(version))
+        has_same_rows = condition is None or unchanged(condition.ids.values(), old, new)
+        return has_same_rows and all(lasts(column, old, new) for column in self.columns(version))
 
     @property
     def filters(self) -> bool:
         """Return whether the target has some of the rows alone."""
-        return self._shape.condition is not None
+        return self._shape.filters
 
     @property
     def reads_whole_rows(self) -> bool:
@@ -163,9 +177,10 @@ class Mapper:
             raise self._lacking("which rows pass the filter", own=of_own)
         at, recomputed = self._of_stored(was, start, target)
         inputs = Inputs(stored.num_rows, was.demanding(at, recomputed, partial(self._lacking, own=of_own)))
-        arrays = [
-            kept if (kept := was.kept(one, new, recomputed)) is not None else one.values(inputs) for one in columns
-        ]
+        arrays = []
+        for column in columns:
+            values = was.unchanged_values(column, new, recomputed)
+            arrays.append(column.values(inputs) if values is None else values)
         if inputs.refused:
             raise refused_values(inputs.refused)
         return pa.Table.from_arrays(arrays, schema=self.arrow_schema(target))

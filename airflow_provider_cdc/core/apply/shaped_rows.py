@@ -83,13 +83,13 @@ def refused_values(refused: Collection[str]) -> DataError:
     return DataError(
         "shape.value",
         f"of a stored row the value of {', '.join(refused)} cannot be made",
-        hint="mend the expression in columns.add; then `airflow-cdc rebuild` makes the table again",
+        hint="correct the expression in columns.add; then `airflow-cdc rebuild` makes the table again",
     )
 
 
 @dataclass(slots=True)
 class Inputs:
-    """What the columns of some rows are made of (``core.shapes.columns.RowInputs``)."""
+    """Give what the columns of some rows are made of (``core.shapes.columns.RowInputs``)."""
 
     count: int
     at: ColumnOf
@@ -136,7 +136,7 @@ class StoredColumns:
         """Return whether the rows have the values of the source's columns, as far as they were there."""
         return all(column_id in self.plain or self.schema.column(column_id) is None for column_id in column_ids)
 
-    def kept(self, column: TargetColumn, new: TableSchema, recomputed: Collection[int]) -> pa.Array | None:
+    def unchanged_values(self, column: TargetColumn, new: TableSchema, recomputed: Collection[int]) -> pa.Array | None:
         """Return the values of a column that a rule made, where they would be made again as they are.
 
         :param new: schema of the source, for which they are wanted.

@@ -27,8 +27,9 @@ from airflow_provider_cdc.core.apply.contradictions import (
 )
 from airflow_provider_cdc.core.apply.record_keys import KeyEvents
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
-from airflow_provider_cdc.core.apply.row_typing import RowTyper, TypedRows
+from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.source_order import moments_of, of_snapshots
+from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.model.position_columns import generation_text_of
 

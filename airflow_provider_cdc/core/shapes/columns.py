@@ -115,7 +115,7 @@ class SourceColumns:
             if any(folded == known.lower() for known in (column.name, *self.names.get(column.id, ())))
         ]
 
-    def error(self, code: str, text: str, hint: str) -> DataError:
+    def rule_error(self, code: str, text: str, hint: str) -> DataError:
         """Return why the rules do not fit the table."""
         return DataError(code, text, where={"table": self.table}, hint=hint)
 

@@ -47,8 +47,8 @@ def bound(key: str, expression: Expression, source: SourceColumns) -> BoundExpre
     try:
         kind = expression.type(types)
     except ExpressionError as error:
-        raise source.error(
-            "shape.expression", f"{key}: {error}", "mend the expression, or state another rule for the table"
+        raise source.rule_error(
+            "shape.expression", f"{key}: {error}", "correct the expression, or state another rule for the table"
         ) from None
     return BoundExpression(expression, ids, kind)
 

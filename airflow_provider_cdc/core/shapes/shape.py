@@ -58,6 +58,11 @@ class Shape:
         return self.rules is None
 
     @property
+    def filters(self) -> bool:
+        """Return whether the target has some of the rows alone."""
+        return self.condition is not None
+
+    @property
     def computes(self) -> bool:
         """Return whether columns are computed from those of the source."""
         return self.rules is not None and bool(self.rules.add)
@@ -80,8 +85,11 @@ class Shape:
         return pa.schema([pa.field(one.name, one.type) for one in self.columns(schema, options)])
 
     def made_of(self, schema: TableSchema, options: TypeOptions) -> frozenset[int]:
-        """Return the ids of the source's columns that the target has not as they are, or makes others of."""
-        if self.is_plain and self.condition is None:
+        """Return the ids of the source's columns that the target has not as they are, or makes others of.
+
+        None of a table without key: all of a row's values count there when another one is to be found.
+        """
+        if not schema.key or (self.is_plain and not self.filters):
             return frozenset()
         columns = self.columns(schema, options)
         own = {one.id for one in columns if not one.mark}
@@ -124,10 +132,10 @@ def _demand_names(columns: list[TargetColumn], source: SourceColumns) -> None:
 
     :raises DataError: ``shape.name_taken``.
     """
-    given = {column.name.lower() for column in columns if _is_given(column, source.schema)}
+    by_rule = {column.name.lower() for column in columns if _is_given(column, source.schema)}
     seen: dict[str, str] = {}
     for column in columns:
-        name = column.name.lower() if column.name.lower() in given else column.name
+        name = column.name.lower() if column.name.lower() in by_rule else column.name
         if name in seen:
             raise _name_taken(seen[name], column.name, source)
         seen[name] = column.name
@@ -140,7 +148,7 @@ def _is_given(column: TargetColumn, schema: TableSchema) -> bool:
 
 
 def _name_taken(one: str, other: str, source: SourceColumns) -> DataError:
-    return source.error(
+    return source.rule_error(
         "shape.name_taken",
         f"two columns are to be named {' and '.join(dict.fromkeys([repr(one), repr(other)]))}",
         "give one of them another name in columns.rename, columns.add or columns.metadata",

@@ -15,13 +15,13 @@ def exclude(stated: str | list[str], columns: list[TargetColumn], source: Source
     gone = {column.id for pattern in patterns for column in source.matching(pattern)}
     keys = [column.name for column in source.schema.key_columns if column.id in gone]
     if keys:
-        raise source.error(
+        raise source.rule_error(
             "shape.key",
             f"columns.exclude leaves out {', '.join(keys)} of the key, which tells the rows apart",
             "take it out of `exclude`; `mask: hash` hides the values of a key",
         )
     if len(gone) == len(source.schema.columns):
-        raise source.error(
+        raise source.rule_error(
             "shape.no_columns",
             "columns.exclude leaves out every column of the table",
             "leave the table out instead: tables.exclude",

@@ -40,7 +40,7 @@ def _masked(target: TargetColumn, rule: MaskRule, source: SourceColumns) -> Targ
     column = source.schema.column(target.id)
     assert column is not None  # the caller found it there
     if column.id in source.schema.key and rule.kind != "hash":
-        raise source.error(
+        raise source.rule_error(
             "shape.key",
             f"columns.mask: {rule} of {column.name}, which is of the key, would give several rows one key",
             "mask it by `hash`",
@@ -116,7 +116,7 @@ def _multiples(column_id: int, digits: int, rows: RowInputs) -> pa.Array:
 
 
 def _refused(column: Column, rule: MaskRule, source: SourceColumns) -> Exception:
-    return source.error(
+    return source.rule_error(
         "shape.type",
         f"columns.mask: {rule} is not for {column.name}, which is {column.type}",
         "`redact` is for every column, `truncate(3)` for text and numbers without a power, `truncate(month)` for dates",

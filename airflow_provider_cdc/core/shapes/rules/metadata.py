@@ -18,9 +18,9 @@ IDS = {name: OWN_IDS - number for number, name in enumerate(METADATA)}
 def metadata(stated: Mapping[str, str], columns: list[TargetColumn], source: SourceColumns) -> list[TargetColumn]:
     """Return the columns with those of the change behind them."""
     if not source.schema.key:
-        raise source.error(
+        raise source.rule_error(
             "shape.key",
-            "columns.metadata needs a key: of equal rows without one nothing tells which change made which",
+            "columns.metadata needs a key: of equal rows without one nothing shows which change made which",
             "leave `metadata` out for this table",
         )
     return [

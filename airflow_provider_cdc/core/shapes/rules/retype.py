@@ -44,23 +44,21 @@ def read_type(text: str) -> ColumnType | None:
 
 
 def _retyped(target: TargetColumn, text: str, source: SourceColumns) -> TargetColumn:
-    column, wanted = source.schema.column(target.id), read_type(text)
+    column, to = source.schema.column(target.id), read_type(text)
     assert column is not None  # the caller found it there
     if target.mark:
-        raise source.error(
+        raise source.rule_error(
             "shape.type", f"columns.type: {column.name} is masked, so its type is that of the mask", "state one of both"
         )
     if column.id in source.schema.key:
-        raise source.error("shape.key", f"columns.type: {column.name} is of the key", "leave its type as it is")
-    if wanted is None or not (wanted == _TEXT or keeps_values(column.type, wanted)):
+        raise source.rule_error("shape.key", f"columns.type: {column.name} is of the key", "leave its type as it is")
+    if to is None or not (to == _TEXT or keeps_values(column.type, to)):
         what = f"{text!r} does not hold every value of {column.name}, which is {column.type}"
-        raise source.error("shape.type", f"columns.type: {what}", _HINT)
-    kind = arrow_type(wanted, source.options)
-    return replace(
-        target, type=kind, mark=f"type {wanted}", reads=(column.id,), make=partial(_values, column, wanted, kind)
-    )
+        raise source.rule_error("shape.type", f"columns.type: {what}", _HINT)
+    kind = arrow_type(to, source.options)
+    return replace(target, type=kind, mark=f"type {to}", reads=(column.id,), make=partial(_values, column, to, kind))
 
 
-def _values(column: Column, wanted: ColumnType, kind: pa.DataType, rows: RowInputs) -> pa.Array:
+def _values(column: Column, to: ColumnType, kind: pa.DataType, rows: RowInputs) -> pa.Array:
     values = rows.column(column.id)
-    return convert(values, column.type, wanted, kind, Counter(), None)
+    return convert(values, column.type, to, kind, Counter(), None)
