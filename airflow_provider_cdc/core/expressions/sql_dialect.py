@@ -48,3 +48,11 @@ class Expressions(Dialect):  # type: ignore[misc]
         PRIMARY_PARSERS: Any = {  # noqa: RUF012
             kind: _placed(parse) for kind, parse in parser.Parser.PRIMARY_PARSERS.items()
         }
+
+        def _parse_paren(self) -> Any:
+            """Keep where parentheses are written: sqlglot adds others, where databases differ in precedence."""
+            begin = self._curr
+            node = super()._parse_paren()
+            if isinstance(node, exp.Paren):
+                node.meta["start"] = begin.start
+            return node

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Any
+from math import isfinite
+from typing import Any, ClassVar
 
 from airflow_provider_cdc.core.expressions.errors import ExpressionError, nearest
 from airflow_provider_cdc.core.expressions.functions import FUNCTIONS
@@ -23,6 +24,10 @@ from airflow_provider_cdc.core.values.types import MAX_DIGITS
 
 _MOST_CHARACTERS = 20_000
 _MOST_LEVELS = 50  # each takes some frames of Python's stack wherever the tree is walked
+_BACKSLASH = "a backslash is not possible: some databases read it as itself, others with the character that follows"
+_AMBIGUOUS = "databases read this differently; write parentheses around what belongs together"
+_BINARY = frozenset({"this", "expression"})
+_IGNORED = frozenset({"typed", "safe"})  # how other databases divide
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`")
 _QUOTES = re.compile("['\"`]")
 
@@ -40,6 +45,8 @@ _OPERATORS = {
     exp.Mod: "%",
 }
 _CHAINS = {exp.And: "AND", exp.Or: "OR"}
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_PREDICATES = (*_COMPARISONS, exp.In, exp.Between, exp.Like, exp.Escape, exp.Is, exp.Not)
 
 
 def read(text: str) -> Node:
@@ -53,7 +60,7 @@ def read(text: str) -> Node:
         raise ExpressionError(f"the expression has more than {_MOST_CHARACTERS} characters", text, _MOST_CHARACTERS)
     _check_signs(text)
     try:
-        (tree,) = Expressions().parse(text)
+        (tree,) = Expressions().parse_into(exp.Condition, text)
     except ParseError as error:
         raise _misread(error, text) from None
     except RecursionError:
@@ -92,6 +99,8 @@ def _misread(error: ParseError, text: str) -> ExpressionError:
     description = str(first.get("description") or "")
     if description.startswith("Expect"):
         return ExpressionError(f"not understood here: {description[0].lower()}{description[1:]}", text, position)
+    if description.startswith("Required"):
+        return ExpressionError(f"something is missing after {shown}", text, position)
     return ExpressionError(f"not understood here: {shown or 'the end'}", text, position)
 
 
@@ -117,19 +126,27 @@ class _Reader:
         position = _place(tree, near)
         if level > _MOST_LEVELS:
             raise _too_deep(self._text, position)
-        read = self._READERS.get(type(tree))
+        read, members = self._READERS.get(type(tree), (None, frozenset()))
         if read is None:
             raise ExpressionError(_reason(tree), self._text, position)
+        given = {name for name, value in tree.args.items() if value}
+        if not given <= members | _IGNORED:
+            words = ", ".join(sorted(given - members))
+            raise ExpressionError(f"{tree.key.upper()} with {words} is not part of expressions", self._text, position)
         node: Node = read(self, tree, position, level + 1)
-        return node
+        return Call(position, "NOT", (node,)) if tree.args.get("negate") else node
 
     def _nodes(self, trees: list[Any], near: int, level: int) -> tuple[Node, ...]:
         return tuple(self.node(tree, near, level) for tree in trees)
 
     def _paren(self, tree: Any, position: int, level: int) -> Node:
+        if "start" not in tree.meta:
+            raise ExpressionError(_AMBIGUOUS, self._text, position)
         return self.node(tree.this, position, level)
 
     def _operator(self, tree: Any, position: int, level: int) -> Node:
+        if isinstance(tree, _COMPARISONS) and (ambiguous := _predicate_in(tree)) is not None:
+            raise ExpressionError(_AMBIGUOUS, self._text, _place(ambiguous, position))
         operands = self._nodes([tree.left, tree.right], position, level)
         return Call(position, _OPERATORS[type(tree)], operands)
 
@@ -141,29 +158,44 @@ class _Reader:
 
     def _negative(self, tree: Any, position: int, level: int) -> Node:
         operand = self.node(tree.this, position, level)
-        if isinstance(operand, Literal) and isinstance(operand.value, int | float | Decimal):
+        if (
+            type(tree.this) is exp.Literal
+            and isinstance(operand, Literal)
+            and not isinstance(operand.value, str | None)
+        ):
             return Literal(position, -operand.value)
         return Call(position, "-", (operand,))
 
     def _in(self, tree: Any, position: int, level: int) -> Node:
-        if any(tree.args.get(name) for name in ("query", "unnest", "field", "is_global")):
-            raise ExpressionError("IN needs a list of values in parentheses", self._text, position)
+        if not tree.expressions or any(tree.args.get(name) for name in ("query", "unnest", "field", "is_global")):
+            raise ExpressionError("IN takes a list of values in parentheses", self._text, position)
         return Call(position, "IN", self._nodes([tree.this, *tree.expressions], position, level))
 
     def _between(self, tree: Any, position: int, level: int) -> Node:
-        if tree.args.get("symmetric"):
-            raise ExpressionError("BETWEEN SYMMETRIC is not supported", self._text, position)
         value, low, high = self._nodes([tree.this, tree.args["low"], tree.args["high"]], position, level)
         return Call(position, "AND", (Call(position, ">=", (value, low)), Call(position, "<=", (value, high))))
 
     def _like(self, tree: Any, position: int, level: int) -> Node:
-        return Call(position, "LIKE", self._nodes([tree.this, tree.expression], position, level))
+        return Call(position, "LIKE", (self.node(tree.this, position, level), self._pattern(tree.expression, position)))
 
     def _escape(self, tree: Any, position: int, level: int) -> Node:
-        if type(tree.this) is not exp.Like:
+        negated, like = False, self.node(tree.this, position, level)
+        if isinstance(like, Call) and like.name == "NOT":
+            negated, like = True, like.arguments[0]
+        if not isinstance(like, Call) or like.name != "LIKE" or len(like.arguments) != 2:
             raise ExpressionError("ESCAPE belongs to LIKE", self._text, position)
-        like = self._nodes([tree.this.this, tree.this.expression, tree.expression], position, level)
-        return Call(position, "LIKE", like)
+        value, pattern = like.arguments
+        escape = self._pattern(tree.expression, position)
+        if any(isinstance(one, Literal) and "\\" in str(one.value) for one in (pattern, escape)):
+            raise ExpressionError(f"with ESCAPE, {_BACKSLASH}", self._text, pattern.position)
+        like = Call(position, "LIKE", (value, pattern, escape))
+        return Call(position, "NOT", (like,)) if negated else like
+
+    def _pattern(self, tree: Any, near: int) -> Literal:
+        position = _place(tree, near)
+        if type(tree) is not exp.Literal or not tree.is_string:
+            raise ExpressionError("the pattern of LIKE and its ESCAPE are literal texts", self._text, position)
+        return Literal(position, str(tree.this))
 
     def _is(self, tree: Any, position: int, level: int) -> Node:
         if type(tree.expression) is not exp.Null:
@@ -182,13 +214,15 @@ class _Reader:
         return Case(position, tuple(branches), otherwise)
 
     def _cast(self, tree: Any, position: int, level: int) -> Node:
+        before = self._text[:position].rstrip()
+        position = len(before) - 4 if before.upper().endswith("CAST") else position
         target = tree.args["to"]
         name = target.this.name if isinstance(target, exp.DataType) and hasattr(target.this, "name") else str(target)
         digits = [one.this for one in target.expressions if isinstance(one, exp.DataTypeParam)]
         proper = {name_ for name_, value in target.args.items() if value} <= {"this", "expressions"}
-        extra = [one for one in ("format", "safe", "action", "default") if tree.args.get(one)]
-        if name not in CASTS or not proper or extra or len(digits) != len(target.expressions):
-            message = f"CAST to {target.sql()} is not supported; known: {', '.join(CASTS.values())}"
+        if name not in CASTS or not proper or len(digits) != len(target.expressions):
+            known = ", ".join(dict.fromkeys(CASTS.values()))
+            message = f"CAST to {target.sql()} is not supported; known: {known}"
             raise ExpressionError(message, self._text, position)
         operand = self.node(tree.this, position, level)
         return Cast(position, operand, name, self._digits(name, [str(one.this) for one in digits], position))
@@ -209,13 +243,17 @@ class _Reader:
 
     def _literal(self, tree: Any, position: int, level: int) -> Node:
         value = str(tree.this)
+        if tree.is_string and "\\" in value:
+            raise ExpressionError(_BACKSLASH, self._text, position)
         if tree.is_string:
             return Literal(position, value)
-        if value.isdecimal():
-            return Literal(position, int(value))
         if "e" in value.lower():
-            return Literal(position, float(value))
-        return Literal(position, Decimal(value))
+            if not isfinite(number := float(value)):
+                raise ExpressionError("the number is too large for a DOUBLE", self._text, position)
+            return Literal(position, number)
+        if len(value.replace(".", "").lstrip("0")) > MAX_DIGITS:
+            raise ExpressionError(f"the number has more than {MAX_DIGITS} digits", self._text, position)
+        return Literal(position, int(value) if value.isdecimal() else Decimal(value))
 
     def _word(self, tree: Any, position: int, level: int) -> Node:
         return Literal(position, None if isinstance(tree, exp.Null) else bool(tree.this))
@@ -240,24 +278,25 @@ class _Reader:
             raise ExpressionError(f"unknown function {name}{nearest(name, FUNCTIONS)}", self._text, position)
         return Call(position, name, self._nodes(tree.expressions, position, level))
 
-    _READERS = {  # noqa: RUF012
-        exp.Paren: _paren,
-        **dict.fromkeys(_OPERATORS, _operator),
-        **dict.fromkeys(_CHAINS, _chain),
-        exp.Not: _not,
-        exp.Neg: _negative,
-        exp.In: _in,
-        exp.Between: _between,
-        exp.Like: _like,
-        exp.Escape: _escape,
-        exp.Is: _is,
-        exp.Case: _case,
-        exp.Cast: _cast,
-        exp.Literal: _literal,
-        exp.Null: _word,
-        exp.Boolean: _word,
-        exp.Column: _column,
-        exp.Anonymous: _call,
+    # with the members of sqlglot's nodes that the reader knows: another one would change the meaning
+    _READERS: ClassVar[dict[Any, tuple[Any, frozenset[str]]]] = {
+        exp.Paren: (_paren, frozenset({"this"})),
+        **dict.fromkeys(_OPERATORS, (_operator, _BINARY)),
+        **dict.fromkeys(_CHAINS, (_chain, _BINARY)),
+        exp.Not: (_not, frozenset({"this"})),
+        exp.Neg: (_negative, frozenset({"this"})),
+        exp.In: (_in, frozenset({"this", "expressions", "query", "unnest", "field", "negate"})),
+        exp.Between: (_between, frozenset({"this", "low", "high", "negate"})),
+        exp.Like: (_like, _BINARY | {"negate"}),
+        exp.Escape: (_escape, _BINARY | {"negate"}),
+        exp.Is: (_is, _BINARY | {"negate"}),
+        exp.Case: (_case, frozenset({"this", "ifs", "default"})),
+        exp.Cast: (_cast, frozenset({"this", "to"})),
+        exp.Literal: (_literal, frozenset({"this", "is_string"})),
+        exp.Null: (_word, frozenset()),
+        exp.Boolean: (_word, frozenset({"this"})),
+        exp.Column: (_column, frozenset({"this", "table", "db", "catalog"})),
+        exp.Anonymous: (_call, frozenset({"this", "expressions"})),
     }
 
 
@@ -265,6 +304,11 @@ def _place(tree: Any, near: int) -> int:
     """Return where a part of the text begins: the first place that it or a part of it knows."""
     known = [one.meta["start"] for one in tree.walk() if "start" in one.meta]
     return min(known, default=near)
+
+
+def _predicate_in(comparison: Any) -> Any:
+    """Return the operand of a comparison that is itself a condition without parentheses, if there is one."""
+    return next((one for one in (comparison.left, comparison.right) if isinstance(one, _PREDICATES)), None)
 
 
 def _reason(tree: Any) -> str:
