@@ -24,6 +24,9 @@ _LEAST_SCALE = 6  # of a quotient
 _ENOUGH = 70  # digits of quotients, which leave room for carries
 _SMALL = 10**18  # below it numbers are computed with 64 bits
 _PRECISION = 200  # digits of Python's decimals, more than any operand needs
+_DIVIDED = (
+    9  # digits by which Arrow divides at once: a divisor of more than 32 bits gives wrong results for some values
+)
 _ROUNDED = "half_towards_infinity"  # a half goes away from zero
 
 
@@ -71,7 +74,9 @@ def fitted(values: pa.Array, target: pa.DataType) -> Rows:
         return Rows(values if source == target else values.cast(target))
     wide = _wide(values)
     if target.scale < source.scale:
-        wide = pc.round(_labelled(wide, min(_WIDE, source.precision + 1)), target.scale, _ROUNDED)
+        # whether a half is reached shows in the first digit that falls away
+        wide = pc.round(without_digits(values, pc.trunc, target.scale + 1), target.scale, _ROUNDED)
+        source = wide.type
     whole = target.precision - target.scale
     failed = None
     if whole + 1 + source.scale <= _WIDE:  # else the cast raises, and it is searched where
@@ -177,12 +182,10 @@ def _by_value(left: Values, right: Values, target: pa.DataType, operate: Callabl
 
 def from_python(numbers: Sequence[Decimal | None], target: pa.DataType) -> Rows:
     """Return decimals of any length, rounded; one that has too many digits fails."""
-    whole, unit = target.precision - target.scale, Decimal(1).scaleb(-target.scale)
+    limit, unit = Decimal(10) ** (target.precision - target.scale), Decimal(1).scaleb(-target.scale)
     with localcontext(prec=_PRECISION):
-        small = [
-            None if one is None or one.adjusted() >= whole else one.quantize(unit, ROUND_HALF_UP) for one in numbers
-        ]
-        fitting = [None if one is None or one.adjusted() >= whole else one for one in small]
+        small = (None if one is None or abs(one) >= limit else one.quantize(unit, ROUND_HALF_UP) for one in numbers)
+        fitting = [None if one is None or abs(one) >= limit else one for one in small]
     failed = np.array([was is not None and now is None for was, now in zip(numbers, fitting, strict=True)], bool)
     return Rows(pa.array(fitting, target), failed if failed.any() else None)
 
@@ -207,10 +210,18 @@ def _viewed(values: Values, kind: pa.DataType) -> Values:
     return values.view(kind)
 
 
-def widened(values: pa.Array) -> pa.Array:
-    """Return decimals with room for another digit, which rounding may need."""
-    wide = _wide(values)
-    return _labelled(wide, values.type.precision + 1)
+def without_digits(values: pa.Array, operate: Callable[[pa.Array], Any], scale: int) -> pa.Array:
+    """Return decimals of 256 bits with fewer digits after the point.
+
+    :param operate: Arrow's function for digits that fall away: trunc, floor or ceil.
+    """
+    wide = _viewed(_wide(values), pa.decimal256(_WIDE, 0))
+    over = max(0, values.type.scale - scale)
+    while over > 0:
+        step = min(over, _DIVIDED)
+        wide = operate(_viewed(wide, pa.decimal256(_WIDE, step))).cast(pa.decimal256(_WIDE, 0))
+        over -= step
+    return _viewed(wide, pa.decimal256(_WIDE, min(scale, values.type.scale)))
 
 
 TYPES: dict[str, Callable[[pa.DataType, pa.DataType], pa.DataType | None]] = {

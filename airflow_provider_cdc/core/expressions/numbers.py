@@ -106,7 +106,7 @@ def whole_type(kind: pa.DataType) -> pa.DataType:
 
 def _to_whole(value: pa.Array, operate: Callable[[Values], Any]) -> pa.Array | Rows:
     if is_decimal(value.type):
-        return decimals.fitted(operate(decimals.widened(value)), whole_type(value.type))
+        return decimals.fitted(decimals.without_digits(value, operate, 0), whole_type(value.type))
     return doubles_to_bigint(operate(value)) if is_float(value.type) else value
 
 

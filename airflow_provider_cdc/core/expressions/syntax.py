@@ -150,13 +150,19 @@ class _Reader:
         operands = self._nodes([tree.left, tree.right], position, level)
         return Call(position, _OPERATORS[type(tree)], operands)
 
+    def _begin(self, word: str, position: int) -> int:
+        """Return where a word that stands before a place begins; the place if it does not stand there."""
+        before = self._text[:position].rstrip()
+        return len(before) - len(word) if before.upper().endswith(word) else position
+
     def _chain(self, tree: Any, position: int, level: int) -> Node:
         return Call(position, _CHAINS[type(tree)], self._nodes([*tree.flatten()], position, level))
 
     def _not(self, tree: Any, position: int, level: int) -> Node:
-        return Call(position, "NOT", self._nodes([tree.this], position, level))
+        return Call(self._begin("NOT", position), "NOT", self._nodes([tree.this], position, level))
 
     def _negative(self, tree: Any, position: int, level: int) -> Node:
+        position = self._begin("-", position)
         operand = self.node(tree.this, position, level)
         if (
             type(tree.this) is exp.Literal
@@ -214,8 +220,7 @@ class _Reader:
         return Case(position, tuple(branches), otherwise)
 
     def _cast(self, tree: Any, position: int, level: int) -> Node:
-        before = self._text[:position].rstrip()
-        position = len(before) - 4 if before.upper().endswith("CAST") else position
+        position = self._begin("CAST", position)
         target = tree.args["to"]
         name = target.this.name if isinstance(target, exp.DataType) and hasattr(target.this, "name") else str(target)
         digits = [one.this for one in target.expressions if isinstance(one, exp.DataTypeParam)]

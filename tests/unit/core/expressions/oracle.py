@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
-from math import fmod, inf, isfinite, isinf, isnan, nan
+from math import fmod, isfinite, isinf, isnan, nan
 from typing import Any
 
 from pyarrow import DataType, bool_, date32, decimal128, float64, int8, int16, int32, int64, string, timestamp
@@ -350,7 +350,8 @@ def text_of(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return {inf: "Infinity", -inf: "-Infinity"}.get(value) or f"{Decimal(repr(value)):f}"
+        text = f"{Decimal(repr(value)):f}"
+        return text if "." in text or not isfinite(value) else f"{text}.0"
     if isinstance(value, Decimal):
         return f"{value:f}"
     if isinstance(value, datetime):
