@@ -58,13 +58,21 @@ def remainder_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     return pa.decimal128(max(1, min(MAX_DIGITS, whole + scale)), scale)
 
 
-def _calculate(
-    operate: Callable[[Values, Values], Any], left: Values, right: Values, target: pa.DataType
-) -> pa.Array | Rows:
-    """Add, subtract or multiply; a result that has too many digits fails."""
+def _sum(operate: Callable[[Values, Values], Any], left: Values, right: Values, target: pa.DataType) -> pa.Array | Rows:
+    """Add or subtract; a result that has too many digits fails."""
     if target.precision < MAX_DIGITS:
         return operate(left, right)
-    return fitted(operate(_wide(left), _labelled(_wide(right), min(right.type.precision, MAX_DIGITS - 1))), target)
+    # with one label for both, whose result Arrow still has a label for
+    wide = [_labelled(_wide(one).cast(pa.decimal256(_WIDE, target.scale)), _WIDE - 1) for one in (left, right)]
+    return fitted(operate(*wide), target)
+
+
+def _product(left: Values, right: Values, target: pa.DataType) -> pa.Array | Rows:
+    """Multiply; a result that has too many digits fails."""
+    if target.precision < MAX_DIGITS:
+        return pc.multiply(left, right)
+    wide = _labelled(_wide(right), min(right.type.precision, MAX_DIGITS - 1))  # so that both have 76 digits at most
+    return fitted(pc.multiply(_wide(left), wide), target)
 
 
 def fitted(values: pa.Array, target: pa.DataType) -> Rows:
@@ -234,9 +242,9 @@ TYPES: dict[str, Callable[[pa.DataType, pa.DataType], pa.DataType | None]] = {
 """Types of results, by the sign of the operator."""
 
 KERNELS: dict[str, Callable[..., pa.Array | Rows]] = {
-    "+": partial(_calculate, pc.add),
-    "-": partial(_calculate, pc.subtract),
-    "*": partial(_calculate, pc.multiply),
+    "+": partial(_sum, pc.add),
+    "-": partial(_sum, pc.subtract),
+    "*": _product,
     "/": quotient,
     "%": remainder,
 }
