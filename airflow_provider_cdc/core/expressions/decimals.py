@@ -142,15 +142,18 @@ def _small(values: Values, zero: Any = None, digits: int = 0) -> IntArray | None
     :param zero: where to return 1 instead; NULL is 1, too.
     :param digits: how many zeros to append.
     """
+    if 10**digits >= _SMALL:
+        return None
     known = values if isinstance(values, pa.Array) else array_of(values, 1)
     whole = known.view(pa.decimal128(MAX_DIGITS, 0))
-    limit = pa.scalar(Decimal(_SMALL // 10 ** min(digits, 18)), whole.type)
+    limit = pa.scalar(Decimal(_SMALL // 10**digits), whole.type)
     if not pc.all(pc.less(pc.abs(whole), limit), min_count=0).as_py():
         return None
     if zero is not None:
         whole = pc.if_else(zero, pa.scalar(None, whole.type), whole)
     numbers: IntArray = whole.cast(pa.int64()).fill_null(1).to_numpy(zero_copy_only=False)
-    return numbers * 10**digits
+    grown: IntArray = numbers * 10**digits
+    return grown
 
 
 def _long_division(dividend: IntArray, divisor: IntArray, digits: int) -> pa.Array:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_cdc.core.expressions.sql_dialect import exp
+from sqlglot import exp
 
 SIGNS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "(", ")", ",", "."})
 
@@ -58,6 +58,7 @@ FUNCTION_REASONS = {
     **dict.fromkeys(_AGGREGATES.split(), _AGGREGATE),
     **dict.fromkeys(_VARYINGS.split(), _VARYING),
     **dict.fromkeys(_WINDOWS.split(), _WINDOW),
+    **dict.fromkeys(("EXISTS", "ANY", "ALL", "SOME"), "belongs to a subquery, and an expression sees one row"),
 }
 
 # functions that SQL calls without parentheses, where nobody meant a column
@@ -80,6 +81,7 @@ NODE_REASONS = {
     exp.NullSafeEQ: "IS NOT DISTINCT FROM is not supported; write a = b OR a IS NULL AND b IS NULL",
     exp.NullSafeNEQ: "IS DISTINCT FROM is not supported; write a <> b OR a IS NULL AND b IS NOT NULL OR ...",
     exp.RegexpLike: "regular expressions are not supported; write LIKE",
+    exp.HexString: "write the number with decimal digits; bytes are not part of expressions",
     exp.National: "write the text without the letter before it",
     exp.ILike: "ILIKE is not supported; write LOWER(value) LIKE pattern",
 }

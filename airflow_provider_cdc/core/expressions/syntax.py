@@ -3,33 +3,34 @@
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
 from math import isfinite
 from typing import Any, ClassVar
+
+from sqlglot import exp
 
 from airflow_provider_cdc.core.expressions.errors import ExpressionError, nearest
 from airflow_provider_cdc.core.expressions.functions import FUNCTIONS
 from airflow_provider_cdc.core.expressions.kinds import CASTS
 from airflow_provider_cdc.core.expressions.nodes import Call, Case, Cast, ColumnName, Literal, Node
 from airflow_provider_cdc.core.expressions.refused import (
-    BARE_FUNCTIONS,
     FUNCTION_REASONS,
     NODE_REASONS,
-    SIGN_REASONS,
-    SIGNS,
 )
-from airflow_provider_cdc.core.expressions.sql_dialect import Expressions, ParseError, TokenError, exp
+from airflow_provider_cdc.core.expressions.sqlglot_tree import (
+    AMBIGUOUS,
+    CALLED,
+    MOST_LEVELS,
+    parse_text,
+    place_of,
+    too_deep,
+)
 from airflow_provider_cdc.core.values.types import MAX_DIGITS
 
 _MOST_CHARACTERS = 20_000
-_MOST_LEVELS = 50  # each takes some frames of Python's stack wherever the tree is walked
 _BACKSLASH = "a backslash is not possible: some databases read it as itself, others with the character that follows"
-_AMBIGUOUS = "databases read this differently; write parentheses around what belongs together"
 _BINARY = frozenset({"this", "expression"})
 _IGNORED = frozenset({"typed", "safe"})  # how other databases divide
-_QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`")
-_QUOTES = re.compile("['\"`]")
 
 _OPERATORS = {
     exp.EQ: "=",
@@ -54,58 +55,9 @@ def read(text: str) -> Node:
 
     :raises ExpressionError: it is not one that is supported.
     """
-    if not text.strip():
-        raise ExpressionError("the expression is empty", text, 0)
     if len(text) > _MOST_CHARACTERS:
         raise ExpressionError(f"the expression has more than {_MOST_CHARACTERS} characters", text, _MOST_CHARACTERS)
-    _check_signs(text)
-    try:
-        (tree,) = Expressions().parse_into(exp.Condition, text)
-    except ParseError as error:
-        raise _misread(error, text) from None
-    except RecursionError:
-        raise _too_deep(text, 0) from None
-    if tree is None:
-        raise ExpressionError("the expression is empty", text, 0)
-    return _Reader(text).node(tree, 0, 0)
-
-
-def _check_signs(text: str) -> None:
-    """Refuse signs and comments that no expression has; sqlglot would give some of them a meaning."""
-    unquoted = _QUOTED.sub(lambda match: " " * len(match.group()), text)
-    if quote := _QUOTES.search(unquoted):
-        raise ExpressionError(f"the quote {quote.group()} is not closed", text, quote.start())
-    if comment := re.search(r"--|/\*|#", unquoted):
-        message = f"{comment.group()} begins a comment in some databases, which expressions do not have"
-        raise ExpressionError(message, text, comment.start())
-    try:
-        tokens = Expressions().tokenize(text)
-    except TokenError:
-        raise ExpressionError("the expression is not understood", text, 0) from None
-    for token in tokens:
-        spelt = unquoted[token.start : token.end + 1]
-        if not spelt.strip() or spelt in SIGNS or re.match(r"\w", spelt):
-            continue
-        message = SIGN_REASONS.get(spelt, f"{spelt} is not part of expressions")
-        raise ExpressionError(message, text, token.start)
-
-
-def _misread(error: ParseError, text: str) -> ExpressionError:
-    first = error.errors[0] if error.errors else {}
-    shown = first.get("highlight") or ""
-    lines = text.split("\n")
-    line = int(first.get("line") or 1)
-    position = sum(len(one) + 1 for one in lines[: line - 1]) + int(first.get("col") or 0) - len(shown)
-    description = str(first.get("description") or "")
-    if description.startswith("Expect"):
-        return ExpressionError(f"not understood here: {description[0].lower()}{description[1:]}", text, position)
-    if description.startswith("Required"):
-        return ExpressionError(f"something is missing after {shown}", text, position)
-    return ExpressionError(f"not understood here: {shown or 'the end'}", text, position)
-
-
-def _too_deep(text: str, position: int) -> ExpressionError:
-    return ExpressionError(f"the expression is nested deeper than {_MOST_LEVELS} levels", text, position)
+    return _Reader(text).node(parse_text(text), 0, 0)
 
 
 class _Reader:
@@ -123,9 +75,9 @@ class _Reader:
         :param near: place of what is around it, for those that have no place.
         :param level: how deep it is nested.
         """
-        position = _place(tree, near)
-        if level > _MOST_LEVELS:
-            raise _too_deep(self._text, position)
+        position = place_of(tree, near)
+        if level > MOST_LEVELS:
+            raise too_deep(self._text, position)
         read, members = self._READERS.get(type(tree), (None, frozenset()))
         if read is None:
             raise ExpressionError(_reason(tree), self._text, position)
@@ -140,13 +92,11 @@ class _Reader:
         return tuple(self.node(tree, near, level) for tree in trees)
 
     def _paren(self, tree: Any, position: int, level: int) -> Node:
-        if "start" not in tree.meta:
-            raise ExpressionError(_AMBIGUOUS, self._text, position)
         return self.node(tree.this, position, level)
 
     def _operator(self, tree: Any, position: int, level: int) -> Node:
         if isinstance(tree, _COMPARISONS) and (ambiguous := _predicate_in(tree)) is not None:
-            raise ExpressionError(_AMBIGUOUS, self._text, _place(ambiguous, position))
+            raise ExpressionError(AMBIGUOUS, self._text, place_of(ambiguous, position))
         operands = self._nodes([tree.left, tree.right], position, level)
         return Call(position, _OPERATORS[type(tree)], operands)
 
@@ -198,7 +148,7 @@ class _Reader:
         return Call(position, "NOT", (like,)) if negated else like
 
     def _pattern(self, tree: Any, near: int) -> Literal:
-        position = _place(tree, near)
+        position = place_of(tree, near)
         if type(tree) is not exp.Literal or not tree.is_string:
             raise ExpressionError("the pattern of LIKE and its ESCAPE are literal texts", self._text, position)
         return Literal(position, str(tree.this))
@@ -220,7 +170,7 @@ class _Reader:
         return Case(position, tuple(branches), otherwise)
 
     def _cast(self, tree: Any, position: int, level: int) -> Node:
-        position = self._begin("CAST", position)
+        position = self._begin("CAST(", position)
         target = tree.args["to"]
         name = target.this.name if isinstance(target, exp.DataType) and hasattr(target.this, "name") else str(target)
         digits = [one.this for one in target.expressions if isinstance(one, exp.DataTypeParam)]
@@ -271,12 +221,10 @@ class _Reader:
             message = _reason(identifier) if isinstance(identifier, exp.Star) else "a column is named without its table"
             raise ExpressionError(message, self._text, position)
         name = str(identifier.this)
-        if not identifier.args.get("quoted") and name.upper() in BARE_FUNCTIONS:
-            raise ExpressionError(f"{name.upper()} {FUNCTION_REASONS[name.upper()]}", self._text, position)
         return ColumnName(position, name)
 
     def _call(self, tree: Any, position: int, level: int) -> Node:
-        name = str(tree.this).upper()
+        name = str(tree.this).removeprefix(CALLED).upper()
         if name in FUNCTION_REASONS:
             raise ExpressionError(f"{name} {FUNCTION_REASONS[name]}", self._text, position)
         if name not in FUNCTIONS:
@@ -303,12 +251,6 @@ class _Reader:
         exp.Column: (_column, frozenset({"this", "table", "db", "catalog"})),
         exp.Anonymous: (_call, frozenset({"this", "expressions"})),
     }
-
-
-def _place(tree: Any, near: int) -> int:
-    """Return where a part of the text begins: the first place that it or a part of it knows."""
-    known = [one.meta["start"] for one in tree.walk() if "start" in one.meta]
-    return min(known, default=near)
 
 
 def _predicate_in(comparison: Any) -> Any:

@@ -12,7 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from tests.unit.core.expressions import oracle
-from tests.unit.core.expressions.oracle import INSTANT, TIMESTAMP, Part, Row
+from tests.unit.core.expressions import oracle_values as values
+from tests.unit.core.expressions.oracle import Part
+from tests.unit.core.expressions.oracle_values import INSTANT, TIMESTAMP, Row
 
 TEXT, TRUTH, DAY, DOUBLE = pa.string(), pa.bool_(), pa.date32(), pa.float64()
 COLUMNS: dict[str, pa.DataType] = {
@@ -126,13 +128,13 @@ class Drawn:
         """Draw a CASE or COALESCE of parts of one kind."""
         r = self._random
         parts = [draw(depth - 1) for _ in range(r.randint(2, 3))]
-        kind = oracle.common(*(part.type for part in parts))
+        kind = values.common(*(part.type for part in parts))
         if r.random() < 0.4:
             return oracle.coalesce(parts, kind)
         *chosen, last = parts
         branches = [(self._condition(depth - 1), part) for part in chosen]
         if r.random() < 0.3:
-            return oracle.case(branches, None, oracle.common(*(part.type for part in chosen)))
+            return oracle.case(branches, None, values.common(*(part.type for part in chosen)))
         return oracle.case(branches, last, kind)
 
     # --- numbers
@@ -142,7 +144,7 @@ class Drawn:
         if depth <= 0:
             if r.random() < 0.35:
                 return self._number_literal()
-            return self._column(*(kind for kind in COLUMNS.values() if oracle.is_number(kind)))
+            return self._column(*(kind for kind in COLUMNS.values() if values.is_number(kind)))
         kind = r.randrange(10)
         if kind == 0:
             return oracle.minus(self.number(depth - 1))
@@ -175,7 +177,7 @@ class Drawn:
              ("DECIMAL(38, 20)", pa.decimal128(38, 20))]
         )  # fmt: skip
         operands = [self.number(depth), self.number(depth), oracle.column("digits", TEXT)]
-        if kind in oracle.WHOLE:
+        if kind in values.WHOLE:
             operands.append(self.truth(depth))
         return oracle.cast(r.choice(operands), name, kind)
 
@@ -191,8 +193,8 @@ class Drawn:
             return oracle.function("HOUR", pa.int32(), lambda one: one.hour, self._column(TIMESTAMP, INSTANT))
         operand = self.number(depth)
         if kind == 3:
-            wide = pa.int64() if operand.type in oracle.WHOLE else operand.type
-            return oracle.function("ABS", wide, lambda one: oracle.fit(abs(one), wide), operand)
+            wide = pa.int64() if operand.type in values.WHOLE else operand.type
+            return oracle.function("ABS", wide, lambda one: values.fit(abs(one), wide), operand)
         if kind in (4, 5):
             return _rounded(operand, r.randint(0, 3))
         return _to_whole(operand, up=r.random() < 0.5)
@@ -209,7 +211,7 @@ class Drawn:
         kind = r.randrange(6)
         if kind == 0:
             parts = [self.any(depth - 1) for _ in range(r.randint(1, 3))]
-            return oracle.function("CONCAT", TEXT, lambda *values: "".join(map(oracle.text_of, values)), *parts)
+            return oracle.function("CONCAT", TEXT, lambda *one: "".join(map(values.text_of, one)), *parts)
         if kind == 1:
             return self._chosen(depth, self.text)
         if kind == 2:
@@ -259,14 +261,14 @@ class Drawn:
             return oracle.cast(operand, name, type_)
         if kind == 2:
             operand = r.choice([self.moment(depth - 1), oracle.column("stamp", TEXT)])
-            return Part(f"DATE({operand.sql})", 8, DAY, lambda row: oracle.convert(operand.value(row), DAY))
+            return Part(f"DATE({operand.sql})", 8, DAY, lambda row: values.convert(operand.value(row), DAY))
         if kind == 3:
             return oracle.null_if(self.moment(depth - 1), self.moment(depth - 1))
         unit = r.choice(["SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR"])
         operand = self.moment(depth - 1)
         type_ = INSTANT if operand.type == INSTANT else TIMESTAMP
         return oracle.strict(
-            f"DATE_TRUNC('{unit}', {operand.sql})", 8, type_, lambda a: oracle.truncated(unit, a), operand
+            f"DATE_TRUNC('{unit}', {operand.sql})", 8, type_, lambda a: values.truncated(unit, a), operand
         )
 
 
@@ -293,10 +295,10 @@ def _rounded(operand: Part, digits: int) -> Part:
             return value if value != value or abs(value) == inf else copysign(up, value)
 
         return oracle.function("ROUND", DOUBLE, whole, operand)
-    kind = pa.int64() if operand.type in oracle.WHOLE else operand.type
-    if oracle.is_decimal(kind) and digits < kind.scale:
+    kind = pa.int64() if operand.type in values.WHOLE else operand.type
+    if values.is_decimal(kind) and digits < kind.scale:
         kind = pa.decimal128(min(38, kind.precision - kind.scale + digits + 1), digits)
-    return oracle.function("ROUND", kind, lambda one: oracle.fit(one, kind), operand, literals=f"{digits}")
+    return oracle.function("ROUND", kind, lambda one: values.fit(one, kind), operand, literals=f"{digits}")
 
 
 def _to_whole(operand: Part, up: bool) -> Part:
@@ -305,14 +307,14 @@ def _to_whole(operand: Part, up: bool) -> Part:
 
         def whole(value: float) -> int:
             if value != value or abs(value) == inf:
-                raise oracle.Fails
-            result: int = oracle.fit(ceil(value) if up else floor(value), pa.int64())
+                raise values.Fails
+            result: int = values.fit(ceil(value) if up else floor(value), pa.int64())
             return result
 
         return oracle.function(name, pa.int64(), whole, operand)
-    if operand.type in oracle.WHOLE:
+    if operand.type in values.WHOLE:
         return oracle.function(name, pa.int64(), int, operand)
     old = operand.type
     kind = old if old.scale == 0 else pa.decimal128(min(38, old.precision - old.scale + 1), 0)
     rounding = ROUND_CEILING if up else ROUND_FLOOR
-    return oracle.function(name, kind, lambda one: oracle.fit(one.to_integral_value(rounding), kind), operand)
+    return oracle.function(name, kind, lambda one: values.fit(one.to_integral_value(rounding), kind), operand)
