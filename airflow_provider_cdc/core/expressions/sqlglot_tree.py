@@ -29,6 +29,7 @@ _QUOTES = re.compile("['\"`]")
 _KEYWORDS = frozenset(
     {"AND", "OR", "NOT", "IN", "LIKE", "ESCAPE", "BETWEEN", "IS", "CASE", "WHEN", "THEN", "ELSE", "CAST"}
 )
+_WORDS = {"NULL": exp.Null, "TRUE": exp.Boolean, "FALSE": exp.Boolean, "CASE": exp.Case, "CAST": exp.Cast}
 _BEFORE_OPERANDS = frozenset({"NOT", "-", "+"})
 
 
@@ -81,6 +82,8 @@ def _tokens(text: str) -> list[Any]:
             raise ExpressionError(SIGN_REASONS.get(spelt, f"{spelt} is not part of expressions"), text, token.start)
         if spelt.upper() in BARE_FUNCTIONS:
             raise ExpressionError(f"{spelt.upper()} {FUNCTION_REASONS[spelt.upper()]}", text, token.start)
+        if spelt == "." and re.match(r"[0-9]", unquoted[token.end + 1 :]):
+            raise ExpressionError("write a number with a digit before its point", text, token.start)
         before, after = tokens[index - 1] if index else None, tokens[index + 1 : index + 2]
         if re.match(r"[^\W\d]", spelt) and after and after[0].text == "(" and _calls(spelt, before, unquoted):
             token = Token(TokenType.VAR, CALLED + spelt, token.line, token.col, token.start, token.end)
@@ -131,13 +134,23 @@ def _misread(error: ParseError, text: str) -> ExpressionError:
 
 def _place_words(tree: Any, tokens: list[Any]) -> None:
     """Give nodes their places that sqlglot leaves out: the n-th word of a kind is the n-th node of its kind."""
-    nodes = [*tree.dfs()]
-    for kind, words in ((exp.Null, ("NULL",)), (exp.Boolean, ("TRUE", "FALSE")), (exp.Case, ("CASE",))):
-        places = [token.start for token in tokens if token.text.upper() in words and token.token_type.name in words]
+    nodes, words = [*tree.dfs()], [_kind_of_word(*pair) for pair in zip(tokens, [*tokens[1:], None], strict=True)]
+    for kind in (exp.Null, exp.Boolean, exp.Case, exp.Cast):
+        places = [token.start for token, word in zip(tokens, words, strict=True) if word is kind]
         placed = [node for node in nodes if type(node) is kind]
         if len(places) == len(placed):
             for node, place in zip(placed, places, strict=True):
                 node.meta["start"] = place
+
+
+def _kind_of_word(token: Any, after: Any) -> Any:
+    """Return the kind of node that a word begins, None for other words, quoted names and texts."""
+    word = token.token_type.name
+    if after is not None and after.token_type is TokenType.STRING and word in ("DATE", "TIMESTAMP"):
+        return exp.Cast
+    if word in ("STRING", "IDENTIFIER"):
+        return None
+    return _WORDS.get(token.text.upper())
 
 
 def _check_parentheses(tree: Any, tokens: list[Any], text: str) -> None:

@@ -170,7 +170,6 @@ class _Reader:
         return Case(position, tuple(branches), otherwise)
 
     def _cast(self, tree: Any, position: int, level: int) -> Node:
-        position = self._begin("CAST(", position)
         target = tree.args["to"]
         name = target.this.name if isinstance(target, exp.DataType) and hasattr(target.this, "name") else str(target)
         digits = [one.this for one in target.expressions if isinstance(one, exp.DataTypeParam)]

@@ -85,6 +85,7 @@ SYNTAX = [
     ("a < b < c", "databases read this differently", "a <"),
     ("a = NOT b", "databases read this differently", "b"),
     ("a LIKE 'x' = b", "databases read this differently", "a LIKE"),
+    ("a = .5", "write a number with a digit before its point", "."),
     ("1e400", "the number is too large for a DOUBLE", "1e400"),
     ("1" * 39, "the number has more than 38 digits", "1111"),
     ("a = 1 + CAST(b AS TIME)", "CAST to TIME is not supported; known: SMALLINT", "CAST"),
