@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import cache
 from math import isfinite
 from typing import Any, ClassVar
 
@@ -28,6 +29,14 @@ from airflow_provider_cdc.core.expressions.sqlglot_tree import (
 from airflow_provider_cdc.core.values.types import MAX_DIGITS
 
 _MOST_CHARACTERS = 20_000
+# before 30.20 sqlglot read x - x % x as (x - x) % x
+_SHAPES = {
+    "x - x % x / x + -x * x": "(+ (- x (/ (% x x) x)) (* (- x) x))",
+    "x OR NOT x = x + x AND x IS NOT NULL": "(OR x (AND (NOT (= x (+ x x))) (NOT (IS NULL x))))",
+    "x NOT LIKE '%' AND x NOT IN (x) OR x NOT BETWEEN x AND x AND x": (
+        "(OR (AND (NOT (LIKE x x)) (NOT (IN x x))) (AND (NOT (AND (>= x x) (<= x x))) x))"
+    ),
+}
 _BACKSLASH = "a backslash is not possible: some databases read it as itself, others with the character that follows"
 _BINARY = frozenset({"this", "expression"})
 _IGNORED = frozenset({"typed", "safe"})  # how other databases divide
@@ -57,7 +66,21 @@ def read(text: str) -> Node:
     """
     if len(text) > _MOST_CHARACTERS:
         raise ExpressionError(f"the expression has more than {_MOST_CHARACTERS} characters", text, _MOST_CHARACTERS)
+    _check_precedence()
     return _Reader(text).node(parse_text(text), 0, 0)
+
+
+@cache
+def _check_precedence() -> None:
+    """Refuse an edition of sqlglot that reads other expressions than those that were written."""
+    for text, shape in _SHAPES.items():
+        if _shape(_Reader(text).node(parse_text(text), 0, 0)) != shape:
+            message = "the installed edition of sqlglot does not read operators as SQL does; install sqlglot>=30.20,<31"
+            raise ExpressionError(message, text, 0)
+
+
+def _shape(node: Node) -> str:
+    return f"({node.name} {' '.join(map(_shape, node.arguments))})" if isinstance(node, Call) else "x"
 
 
 class _Reader:

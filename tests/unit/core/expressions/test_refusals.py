@@ -6,6 +6,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from airflow_provider_cdc.core.expressions import syntax
 from airflow_provider_cdc.core.expressions.errors import ExpressionError
 from airflow_provider_cdc.core.expressions.expression import parse
 
@@ -217,3 +218,10 @@ def test_columns_may_be_named_like_functions_and_words() -> None:
     ]
     for name in names:
         assert parse(f"{name} = 1 OR id = 2").columns == (name, "id")
+
+
+def test_an_edition_of_sqlglot_with_another_precedence_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    syntax._check_precedence.cache_clear()
+    monkeypatch.setitem(syntax._SHAPES, "x - x % x", "(% (- x x) x)")
+    with pytest.raises(ExpressionError, match="does not read operators as SQL does; install sqlglot"):
+        parse("a = 1")
