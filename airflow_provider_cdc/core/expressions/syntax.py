@@ -39,7 +39,6 @@ _SHAPES = {
 }
 _BACKSLASH = "a backslash is not possible: some databases read it as itself, others with the character that follows"
 _BINARY = frozenset({"this", "expression"})
-_IGNORED = frozenset({"typed", "safe"})  # how other databases divide
 
 _OPERATORS = {
     exp.EQ: "=",
@@ -105,7 +104,7 @@ class _Reader:
         if read is None:
             raise ExpressionError(_reason(tree), self._text, position)
         given = {name for name, value in tree.args.items() if value}
-        if not given <= members | _IGNORED:
+        if not given <= members:
             words = ", ".join(sorted(given - members))
             raise ExpressionError(f"{tree.key.upper()} with {words} is not part of expressions", self._text, position)
         node: Node = read(self, tree, position, level + 1)
@@ -258,6 +257,7 @@ class _Reader:
         exp.Paren: (_paren, frozenset({"this"})),
         **dict.fromkeys(_OPERATORS, (_operator, _BINARY)),
         **dict.fromkeys(_CHAINS, (_chain, _BINARY)),
+        exp.Div: (_operator, _BINARY | {"typed", "safe"}),  # how other databases divide
         exp.Not: (_not, frozenset({"this"})),
         exp.Neg: (_negative, frozenset({"this"})),
         exp.In: (_in, frozenset({"this", "expressions", "query", "unnest", "field", "negate"})),
