@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.expressions import kinds
 from airflow_provider_cdc.core.expressions.casts import caster
 from airflow_provider_cdc.core.expressions.errors import ExpressionError, nearest
 from airflow_provider_cdc.core.expressions.functions import FUNCTIONS, Constant, Function, Parameter
-from airflow_provider_cdc.core.expressions.kinds import is_number, is_text, is_whole, name_of
+from airflow_provider_cdc.core.expressions.kinds import is_decimal, is_number, is_text, is_whole, name_of
 from airflow_provider_cdc.core.expressions.nodes import Call, Case, Cast, ColumnName, Literal, Node
 from airflow_provider_cdc.core.expressions.nodes import Constant as Value
 from airflow_provider_cdc.core.expressions.operators import OPERATORS
@@ -75,7 +75,7 @@ class Binder:
                 case Call():
                     return self._call(node)
         except ConstantFails:
-            self.refuse("this part has no value", node.position)
+            self.refuse("this part fails on every row: a division by zero, or a value that does not fit", node.position)
 
     def refuse(self, message: str, position: int) -> NoReturn:
         """Raise the error of a place in the text."""
@@ -106,8 +106,12 @@ class Binder:
             value = "" if part.constant is None else f" {part.constant.as_py()!r}"
             self.refuse(f"the value{value} does not become {name_of(target)}", part.position)
 
-    def unified(self, parts: Sequence[Typed], purpose: str) -> list[Typed]:
-        """Return parts with one type; a literal text becomes a date or timestamp where the others are."""
+    def unified(self, parts: Sequence[Typed], purpose: str, *, exactly: bool = False) -> list[Typed]:
+        """Return parts with one type; a literal text becomes a date or timestamp where the others are.
+
+        :param purpose: end of the message if there is no such type.
+        :param exactly: the type has room for all values, also with more digits than a column may have.
+        """
         kind = kinds.common([part.type for part in parts])
         if kind is None and any(kinds.is_moment(part.type) for part in parts):
             parts = [self._as_moment(part) for part in parts]
@@ -116,6 +120,8 @@ class Binder:
             other = next(part for part in parts if kinds.common([parts[0].type, part.type]) is None)
             names = f"{name_of(parts[0].type)} and {name_of(other.type)}"
             self.refuse(f"{names} {purpose}{_hint(parts[0].type, other.type)}", other.position)
+        if exactly and is_decimal(kind):
+            kind = kinds.wide_decimal([part.type for part in parts])
         return [self.converted(part, kind, part.position) for part in parts]
 
     def _as_moment(self, part: Typed) -> Typed:

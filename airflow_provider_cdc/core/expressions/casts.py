@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.expressions import decimals, kinds, moments, numbers
-from airflow_provider_cdc.core.expressions.rows import Kernel, Rows, either, failing
+from airflow_provider_cdc.core.expressions.rows import Kernel, Rows, either, failing, mask_of
 from airflow_provider_cdc.core.values.shared.numbers import plain
 from airflow_provider_cdc.core.values.types import MAX_DIGITS
 
@@ -21,7 +21,8 @@ _RANGES = {pa.int8(): 7, pa.int16(): 15, pa.int32(): 31, pa.int64(): 63}
 _WHOLE = r"\A[+-]?[0-9]+\z"
 _NUMBER = r"\A[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?\z"
 _PLAIN_NUMBER = r"\A[+-]?([0-9]{1,38}(\.[0-9]{0,38})?|\.[0-9]{1,38})\z"
-_DAY = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_YEAR = "([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"  # there is no year 0
+_DAY = _YEAR + "-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _HOURS = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
 _MOMENT = rf"\A{_DAY}([ T]{_HOURS})?\z"
 _BOOLEANS = {
@@ -79,7 +80,7 @@ def _to_boolean(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _decimal_to_whole(values: pa.Array, target: pa.DataType) -> Rows:
-    whole = decimals.fitted(pc.trunc(decimals.widened(values)), pa.decimal128(MAX_DIGITS, 0))
+    whole = decimals.fitted(decimals.without_digits(values, pc.trunc, 0), pa.decimal128(MAX_DIGITS, 0))
     limit = Decimal(1 << _RANGES[target])
     beyond = pc.or_(pc.greater_equal(whole.values, pa.scalar(limit)), pc.less(whole.values, pa.scalar(-limit)))
     return _then(failing(whole.values, beyond), lambda inside: inside.cast(target))
@@ -115,13 +116,19 @@ def _float_to_float(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _float_to_text(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Write the shortest digits that identify the number, without an exponent."""
-    shortest: Any = values.to_numpy(zero_copy_only=False) if values.type == pa.float32() else None
-    texts = [
-        None if one is None else f"{Decimal(str(shortest[row]) if shortest is not None else repr(one)):f}"
-        for row, one in enumerate(values.to_pylist())
-    ]
-    return pa.array(texts, target)
+    """Write the shortest digits that identify the number, without an exponent, and at least one after the point."""
+    numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
+    if numbers.dtype == np.float32:
+        texts = [_spelt(np.format_float_positional(one, trim="0")) for one in numbers]
+    else:
+        texts = [_spelt(f"{Decimal(repr(one)):f}") for one in numbers.tolist()]
+    return pa.array(texts, target, mask=mask_of(pc.is_null(values)))
+
+
+def _spelt(text: str) -> str:
+    if text[-1:].isdigit():
+        return text if "." in text else f"{text}.0"
+    return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(text, text)
 
 
 def _matching(values: pa.Array, regex: str) -> Rows:

@@ -70,7 +70,7 @@ def is_whole(kind: pa.DataType) -> bool:
 
 def is_decimal(kind: pa.DataType) -> bool:
     """Return whether values are DECIMALs."""
-    return bool(pa.types.is_decimal128(kind))
+    return bool(pa.types.is_decimal(kind))
 
 
 def is_float(kind: pa.DataType) -> bool:
@@ -126,10 +126,16 @@ def common(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
     if all(map(is_number, known)):
         if any(map(is_float, known)):
             return pa.float64()
-        decimals = [as_decimal(kind) for kind in known]
-        scale = max(kind.scale for kind in decimals)
-        whole = max(kind.precision - kind.scale for kind in decimals)
-        return pa.decimal128(min(MAX_DIGITS, whole + scale), scale)
+        wide = wide_decimal(known)
+        return pa.decimal128(min(MAX_DIGITS, wide.precision), wide.scale)
     if all(map(is_moment, known)):
         return INSTANT if INSTANT in known else TIMESTAMP
     return None
+
+
+def wide_decimal(kinds: Sequence[pa.DataType]) -> pa.DataType:
+    """Return the decimal that holds all values of whole and DECIMAL types; NULL has none."""
+    decimals = [as_decimal(kind) for kind in kinds if kind != pa.null()]
+    scale = max(kind.scale for kind in decimals)
+    digits = max(kind.precision - kind.scale for kind in decimals) + scale
+    return pa.decimal128(digits, scale) if digits <= MAX_DIGITS else pa.decimal256(digits, scale)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.expressions import decimals
 from airflow_provider_cdc.core.expressions.kinds import is_decimal, is_float, is_whole
-from airflow_provider_cdc.core.expressions.rows import Rows, Values, array_of, failing, mask_of
+from airflow_provider_cdc.core.expressions.rows import Rows, Values, array_of, either, failing, mask_of
 from airflow_provider_cdc.core.values.types import MAX_DIGITS
 
 _HALF_UP = "half_towards_infinity"  # a half goes away from zero
@@ -30,6 +30,16 @@ def of_doubles(operate: Callable[[Values, Values], Any]) -> Callable[[Values, Va
         return failing(result, pc.and_(beyond, pc.and_(pc.is_finite(left), pc.is_finite(right))))
 
     return kernel
+
+
+def quotient(left: Values, right: Values) -> Rows:
+    """Divide DOUBLEs."""
+    result = of_doubles(pc.divide)(left, right)
+    zero = pc.and_(decimals.is_zero(right), pc.is_valid(left))
+    if not pc.any(zero).as_py():
+        return result
+    by_zero = failing(result.values, array_of(zero, len(result.values)))
+    return Rows(by_zero.values, either([result.failed, by_zero.failed]))
 
 
 def remainder(left: Values, right: Values) -> Rows:
@@ -96,7 +106,7 @@ def whole_type(kind: pa.DataType) -> pa.DataType:
 
 def _to_whole(value: pa.Array, operate: Callable[[Values], Any]) -> pa.Array | Rows:
     if is_decimal(value.type):
-        return decimals.fitted(operate(decimals.widened(value)), whole_type(value.type))
+        return decimals.fitted(decimals.without_digits(value, operate, 0), whole_type(value.type))
     return doubles_to_bigint(operate(value)) if is_float(value.type) else value
 
 
@@ -119,7 +129,7 @@ DOUBLES: dict[str, Callable[[Values, Values], Any]] = {
     "+": of_doubles(pc.add),
     "-": of_doubles(pc.subtract),
     "*": of_doubles(pc.multiply),
-    "/": of_doubles(pc.divide),
+    "/": quotient,
     "%": remainder,
 }
 """Operators of DOUBLEs by their sign."""

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.expressions import comparisons, decimals, kinds, numbers, texts
 from airflow_provider_cdc.core.expressions.kinds import is_float, is_number, is_text, is_whole, name_of
-from airflow_provider_cdc.core.expressions.nodes import Call, Literal
+from airflow_provider_cdc.core.expressions.nodes import Call
 from airflow_provider_cdc.core.expressions.typed import (
     Typed,
     choice,
@@ -47,7 +47,7 @@ def _comparable(binder: Binder, parts: Sequence[Typed]) -> list[Typed]:
     for part in parts:
         if part.type != pa.null() and not kinds.is_ordered(part.type):
             binder.refuse(f"{name_of(part.type)} cannot be compared", part.position)
-    return binder.unified(parts, "cannot be compared")
+    return binder.unified(parts, "cannot be compared", exactly=True)
 
 
 def _comparison(binder: Binder, node: Call, parts: list[Typed]) -> Typed:
@@ -70,9 +70,6 @@ def _in(binder: Binder, node: Call, parts: list[Typed]) -> Typed:
 
 def _like(binder: Binder, node: Call, parts: list[Typed]) -> Typed:
     value, *patterns = parts
-    for part, argument in zip(patterns, node.arguments[1:], strict=True):
-        if not isinstance(argument, Literal) or not is_text(part.type):
-            binder.refuse("the pattern of LIKE and its ESCAPE are literal texts", part.position)
     pattern, escape = str(patterns[0].constant), str(patterns[1].constant) if len(patterns) > 1 else "\\"
     if len(escape) != 1:
         binder.refuse("ESCAPE takes one character", patterns[1].position)

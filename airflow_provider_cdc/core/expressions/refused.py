@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_cdc.core.expressions.sql_dialect import exp
+from sqlglot import exp
 
 SIGNS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "(", ")", ",", "."})
 
@@ -33,10 +33,32 @@ _VARYINGS = (
     "CONNECTION_ID LAST_INSERT_ID RANDN MONOTONICALLY_INCREASING_ID"
 )
 _WINDOWS = "ROW_NUMBER RANK DENSE_RANK NTILE LAG LEAD FIRST_VALUE LAST_VALUE"
+_OTHER_NAMES = {
+    "CEILING": "CEIL",
+    "CHARACTER_LENGTH": "LENGTH",
+    "CHAR_LENGTH": "LENGTH",
+    "DAYOFMONTH": "DAY",
+    "IF": "CASE WHEN condition THEN value ELSE value END",
+    "IFF": "CASE WHEN condition THEN value ELSE value END",
+    "IFNULL": "COALESCE",
+    "ISNULL": "value IS NULL",
+    "JSON_EXTRACT": "JSON_VALUE",
+    "GET_JSON_OBJECT": "JSON_VALUE",
+    "LCASE": "LOWER",
+    "LEN": "LENGTH",
+    "MID": "SUBSTRING",
+    "NVL": "COALESCE",
+    "SUBSTR": "SUBSTRING",
+    "TO_DATE": "CAST(value AS DATE)",
+    "TRUNC": "DATE_TRUNC",
+    "UCASE": "UPPER",
+}
 FUNCTION_REASONS = {
+    **{name: f"is not known; write {known}" for name, known in _OTHER_NAMES.items()},
     **dict.fromkeys(_AGGREGATES.split(), _AGGREGATE),
     **dict.fromkeys(_VARYINGS.split(), _VARYING),
     **dict.fromkeys(_WINDOWS.split(), _WINDOW),
+    **dict.fromkeys(("EXISTS", "ANY", "ALL", "SOME"), "belongs to a subquery, and an expression sees one row"),
 }
 
 # functions that SQL calls without parentheses, where nobody meant a column
@@ -55,5 +77,11 @@ NODE_REASONS = {
     exp.Alias: "the expression ends here, and something follows it",
     exp.Tuple: "a list of values stands only after IN",
     exp.Concat: "two texts without a sign between them; write CONCAT",
+    exp.IntDiv: "DIV is not supported; write CAST(a / b AS BIGINT)",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM is not supported; write a = b OR a IS NULL AND b IS NULL",
+    exp.NullSafeNEQ: "IS DISTINCT FROM is not supported; write a <> b OR a IS NULL AND b IS NOT NULL OR ...",
+    exp.RegexpLike: "regular expressions are not supported; write LIKE",
+    exp.HexString: "write the number with decimal digits; bytes are not part of expressions",
+    exp.National: "write the text without the letter before it",
     exp.ILike: "ILIKE is not supported; write LOWER(value) LIKE pattern",
 }

@@ -3,28 +3,42 @@
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
-from typing import Any
+from functools import cache
+from math import isfinite
+from typing import Any, ClassVar
+
+from sqlglot import exp
 
 from airflow_provider_cdc.core.expressions.errors import ExpressionError, nearest
 from airflow_provider_cdc.core.expressions.functions import FUNCTIONS
 from airflow_provider_cdc.core.expressions.kinds import CASTS
 from airflow_provider_cdc.core.expressions.nodes import Call, Case, Cast, ColumnName, Literal, Node
 from airflow_provider_cdc.core.expressions.refused import (
-    BARE_FUNCTIONS,
     FUNCTION_REASONS,
     NODE_REASONS,
-    SIGN_REASONS,
-    SIGNS,
 )
-from airflow_provider_cdc.core.expressions.sql_dialect import Expressions, ParseError, TokenError, exp
+from airflow_provider_cdc.core.expressions.sqlglot_tree import (
+    AMBIGUOUS,
+    CALLED,
+    MOST_LEVELS,
+    parse_text,
+    place_of,
+    too_deep,
+)
 from airflow_provider_cdc.core.values.types import MAX_DIGITS
 
 _MOST_CHARACTERS = 20_000
-_MOST_LEVELS = 50  # each takes some frames of Python's stack wherever the tree is walked
-_QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`")
-_QUOTES = re.compile("['\"`]")
+# before 30.20 sqlglot read x - x % x as (x - x) % x
+_SHAPES = {
+    "x - x % x / x + -x * x": "(+ (- x (/ (% x x) x)) (* (- x) x))",
+    "x OR NOT x = x + x AND x IS NOT NULL": "(OR x (AND (NOT (= x (+ x x))) (NOT (IS NULL x))))",
+    "x NOT LIKE '%' AND x NOT IN (x) OR x NOT BETWEEN x AND x AND x": (
+        "(OR (AND (NOT (LIKE x x)) (NOT (IN x x))) (AND (NOT (AND (>= x x) (<= x x))) x))"
+    ),
+}
+_BACKSLASH = "a backslash is not possible: some databases read it as itself, others with the character that follows"
+_BINARY = frozenset({"this", "expression"})
 
 _OPERATORS = {
     exp.EQ: "=",
@@ -40,6 +54,8 @@ _OPERATORS = {
     exp.Mod: "%",
 }
 _CHAINS = {exp.And: "AND", exp.Or: "OR"}
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_PREDICATES = (*_COMPARISONS, exp.In, exp.Between, exp.Like, exp.Escape, exp.Is, exp.Not)
 
 
 def read(text: str) -> Node:
@@ -47,56 +63,23 @@ def read(text: str) -> Node:
 
     :raises ExpressionError: it is not one that is supported.
     """
-    if not text.strip():
-        raise ExpressionError("the expression is empty", text, 0)
     if len(text) > _MOST_CHARACTERS:
         raise ExpressionError(f"the expression has more than {_MOST_CHARACTERS} characters", text, _MOST_CHARACTERS)
-    _check_signs(text)
-    try:
-        (tree,) = Expressions().parse(text)
-    except ParseError as error:
-        raise _misread(error, text) from None
-    except RecursionError:
-        raise _too_deep(text, 0) from None
-    if tree is None:
-        raise ExpressionError("the expression is empty", text, 0)
-    return _Reader(text).node(tree, 0, 0)
+    _check_precedence()
+    return _Reader(text).node(parse_text(text), 0, 0)
 
 
-def _check_signs(text: str) -> None:
-    """Refuse signs and comments that no expression has; sqlglot would give some of them a meaning."""
-    unquoted = _QUOTED.sub(lambda match: " " * len(match.group()), text)
-    if quote := _QUOTES.search(unquoted):
-        raise ExpressionError(f"the quote {quote.group()} is not closed", text, quote.start())
-    if comment := re.search(r"--|/\*|#", unquoted):
-        message = f"{comment.group()} begins a comment in some databases, which expressions do not have"
-        raise ExpressionError(message, text, comment.start())
-    try:
-        tokens = Expressions().tokenize(text)
-    except TokenError:
-        raise ExpressionError("the expression is not understood", text, 0) from None
-    for token in tokens:
-        spelt = unquoted[token.start : token.end + 1]
-        if not spelt.strip() or spelt in SIGNS or re.match(r"\w", spelt):
-            continue
-        message = SIGN_REASONS.get(spelt, f"{spelt} is not part of expressions")
-        raise ExpressionError(message, text, token.start)
+@cache
+def _check_precedence() -> None:
+    """Refuse an edition of sqlglot that reads other expressions than those that were written."""
+    for text, shape in _SHAPES.items():
+        if _shape(_Reader(text).node(parse_text(text), 0, 0)) != shape:
+            message = "the installed edition of sqlglot does not read operators as SQL does; install sqlglot>=30.20,<31"
+            raise ExpressionError(message, text, 0)
 
 
-def _misread(error: ParseError, text: str) -> ExpressionError:
-    first = error.errors[0] if error.errors else {}
-    shown = first.get("highlight") or ""
-    lines = text.split("\n")
-    line = int(first.get("line") or 1)
-    position = sum(len(one) + 1 for one in lines[: line - 1]) + int(first.get("col") or 0) - len(shown)
-    description = str(first.get("description") or "")
-    if description.startswith("Expect"):
-        return ExpressionError(f"not understood here: {description[0].lower()}{description[1:]}", text, position)
-    return ExpressionError(f"not understood here: {shown or 'the end'}", text, position)
-
-
-def _too_deep(text: str, position: int) -> ExpressionError:
-    return ExpressionError(f"the expression is nested deeper than {_MOST_LEVELS} levels", text, position)
+def _shape(node: Node) -> str:
+    return f"({node.name} {' '.join(map(_shape, node.arguments))})" if isinstance(node, Call) else "x"
 
 
 class _Reader:
@@ -114,14 +97,18 @@ class _Reader:
         :param near: place of what is around it, for those that have no place.
         :param level: how deep it is nested.
         """
-        position = _place(tree, near)
-        if level > _MOST_LEVELS:
-            raise _too_deep(self._text, position)
-        read = self._READERS.get(type(tree))
+        position = place_of(tree, near)
+        if level > MOST_LEVELS:
+            raise too_deep(self._text, position)
+        read, members = self._READERS.get(type(tree), (None, frozenset()))
         if read is None:
             raise ExpressionError(_reason(tree), self._text, position)
+        given = {name for name, value in tree.args.items() if value}
+        if not given <= members:
+            words = ", ".join(sorted(given - members))
+            raise ExpressionError(f"{tree.key.upper()} with {words} is not part of expressions", self._text, position)
         node: Node = read(self, tree, position, level + 1)
-        return node
+        return Call(position, "NOT", (node,)) if tree.args.get("negate") else node
 
     def _nodes(self, trees: list[Any], near: int, level: int) -> tuple[Node, ...]:
         return tuple(self.node(tree, near, level) for tree in trees)
@@ -130,40 +117,63 @@ class _Reader:
         return self.node(tree.this, position, level)
 
     def _operator(self, tree: Any, position: int, level: int) -> Node:
+        if isinstance(tree, _COMPARISONS) and (ambiguous := _predicate_in(tree)) is not None:
+            raise ExpressionError(AMBIGUOUS, self._text, place_of(ambiguous, position))
         operands = self._nodes([tree.left, tree.right], position, level)
         return Call(position, _OPERATORS[type(tree)], operands)
+
+    def _begin(self, word: str, position: int) -> int:
+        """Return where a word that stands before a place begins; the place if it does not stand there."""
+        before = self._text[:position].rstrip()
+        return len(before) - len(word) if before.upper().endswith(word) else position
 
     def _chain(self, tree: Any, position: int, level: int) -> Node:
         return Call(position, _CHAINS[type(tree)], self._nodes([*tree.flatten()], position, level))
 
     def _not(self, tree: Any, position: int, level: int) -> Node:
-        return Call(position, "NOT", self._nodes([tree.this], position, level))
+        return Call(self._begin("NOT", position), "NOT", self._nodes([tree.this], position, level))
 
     def _negative(self, tree: Any, position: int, level: int) -> Node:
+        position = self._begin("-", position)
         operand = self.node(tree.this, position, level)
-        if isinstance(operand, Literal) and isinstance(operand.value, int | float | Decimal):
+        if (
+            type(tree.this) is exp.Literal
+            and isinstance(operand, Literal)
+            and not isinstance(operand.value, str | None)
+        ):
             return Literal(position, -operand.value)
         return Call(position, "-", (operand,))
 
     def _in(self, tree: Any, position: int, level: int) -> Node:
-        if any(tree.args.get(name) for name in ("query", "unnest", "field", "is_global")):
-            raise ExpressionError("IN needs a list of values in parentheses", self._text, position)
+        if not tree.expressions or any(tree.args.get(name) for name in ("query", "unnest", "field", "is_global")):
+            raise ExpressionError("IN takes a list of values in parentheses", self._text, position)
         return Call(position, "IN", self._nodes([tree.this, *tree.expressions], position, level))
 
     def _between(self, tree: Any, position: int, level: int) -> Node:
-        if tree.args.get("symmetric"):
-            raise ExpressionError("BETWEEN SYMMETRIC is not supported", self._text, position)
         value, low, high = self._nodes([tree.this, tree.args["low"], tree.args["high"]], position, level)
         return Call(position, "AND", (Call(position, ">=", (value, low)), Call(position, "<=", (value, high))))
 
     def _like(self, tree: Any, position: int, level: int) -> Node:
-        return Call(position, "LIKE", self._nodes([tree.this, tree.expression], position, level))
+        return Call(position, "LIKE", (self.node(tree.this, position, level), self._pattern(tree.expression, position)))
 
     def _escape(self, tree: Any, position: int, level: int) -> Node:
-        if type(tree.this) is not exp.Like:
+        negated, like = False, self.node(tree.this, position, level)
+        if isinstance(like, Call) and like.name == "NOT":
+            negated, like = True, like.arguments[0]
+        if not isinstance(like, Call) or like.name != "LIKE" or len(like.arguments) != 2:
             raise ExpressionError("ESCAPE belongs to LIKE", self._text, position)
-        like = self._nodes([tree.this.this, tree.this.expression, tree.expression], position, level)
-        return Call(position, "LIKE", like)
+        value, pattern = like.arguments
+        escape = self._pattern(tree.expression, position)
+        if any(isinstance(one, Literal) and "\\" in str(one.value) for one in (pattern, escape)):
+            raise ExpressionError(f"with ESCAPE, {_BACKSLASH}", self._text, pattern.position)
+        like = Call(position, "LIKE", (value, pattern, escape))
+        return Call(position, "NOT", (like,)) if negated else like
+
+    def _pattern(self, tree: Any, near: int) -> Literal:
+        position = place_of(tree, near)
+        if type(tree) is not exp.Literal or not tree.is_string:
+            raise ExpressionError("the pattern of LIKE and its ESCAPE are literal texts", self._text, position)
+        return Literal(position, str(tree.this))
 
     def _is(self, tree: Any, position: int, level: int) -> Node:
         if type(tree.expression) is not exp.Null:
@@ -186,9 +196,9 @@ class _Reader:
         name = target.this.name if isinstance(target, exp.DataType) and hasattr(target.this, "name") else str(target)
         digits = [one.this for one in target.expressions if isinstance(one, exp.DataTypeParam)]
         proper = {name_ for name_, value in target.args.items() if value} <= {"this", "expressions"}
-        extra = [one for one in ("format", "safe", "action", "default") if tree.args.get(one)]
-        if name not in CASTS or not proper or extra or len(digits) != len(target.expressions):
-            message = f"CAST to {target.sql()} is not supported; known: {', '.join(CASTS.values())}"
+        if name not in CASTS or not proper or len(digits) != len(target.expressions):
+            known = ", ".join(dict.fromkeys(CASTS.values()))
+            message = f"CAST to {target.sql()} is not supported; known: {known}"
             raise ExpressionError(message, self._text, position)
         operand = self.node(tree.this, position, level)
         return Cast(position, operand, name, self._digits(name, [str(one.this) for one in digits], position))
@@ -209,13 +219,17 @@ class _Reader:
 
     def _literal(self, tree: Any, position: int, level: int) -> Node:
         value = str(tree.this)
+        if tree.is_string and "\\" in value:
+            raise ExpressionError(_BACKSLASH, self._text, position)
         if tree.is_string:
             return Literal(position, value)
-        if value.isdecimal():
-            return Literal(position, int(value))
         if "e" in value.lower():
-            return Literal(position, float(value))
-        return Literal(position, Decimal(value))
+            if not isfinite(number := float(value)):
+                raise ExpressionError("the number is too large for a DOUBLE", self._text, position)
+            return Literal(position, number)
+        if len(value.replace(".", "").lstrip("0")) > MAX_DIGITS:
+            raise ExpressionError(f"the number has more than {MAX_DIGITS} digits", self._text, position)
+        return Literal(position, int(value) if value.isdecimal() else Decimal(value))
 
     def _word(self, tree: Any, position: int, level: int) -> Node:
         return Literal(position, None if isinstance(tree, exp.Null) else bool(tree.this))
@@ -228,43 +242,42 @@ class _Reader:
             message = _reason(identifier) if isinstance(identifier, exp.Star) else "a column is named without its table"
             raise ExpressionError(message, self._text, position)
         name = str(identifier.this)
-        if not identifier.args.get("quoted") and name.upper() in BARE_FUNCTIONS:
-            raise ExpressionError(f"{name.upper()} {FUNCTION_REASONS[name.upper()]}", self._text, position)
         return ColumnName(position, name)
 
     def _call(self, tree: Any, position: int, level: int) -> Node:
-        name = str(tree.this).upper()
+        name = str(tree.this).removeprefix(CALLED).upper()
         if name in FUNCTION_REASONS:
             raise ExpressionError(f"{name} {FUNCTION_REASONS[name]}", self._text, position)
         if name not in FUNCTIONS:
             raise ExpressionError(f"unknown function {name}{nearest(name, FUNCTIONS)}", self._text, position)
         return Call(position, name, self._nodes(tree.expressions, position, level))
 
-    _READERS = {  # noqa: RUF012
-        exp.Paren: _paren,
-        **dict.fromkeys(_OPERATORS, _operator),
-        **dict.fromkeys(_CHAINS, _chain),
-        exp.Not: _not,
-        exp.Neg: _negative,
-        exp.In: _in,
-        exp.Between: _between,
-        exp.Like: _like,
-        exp.Escape: _escape,
-        exp.Is: _is,
-        exp.Case: _case,
-        exp.Cast: _cast,
-        exp.Literal: _literal,
-        exp.Null: _word,
-        exp.Boolean: _word,
-        exp.Column: _column,
-        exp.Anonymous: _call,
+    # with the members of sqlglot's nodes that the reader knows: another one would change the meaning
+    _READERS: ClassVar[dict[Any, tuple[Any, frozenset[str]]]] = {
+        exp.Paren: (_paren, frozenset({"this"})),
+        **dict.fromkeys(_OPERATORS, (_operator, _BINARY)),
+        **dict.fromkeys(_CHAINS, (_chain, _BINARY)),
+        exp.Div: (_operator, _BINARY | {"typed", "safe"}),  # how other databases divide
+        exp.Not: (_not, frozenset({"this"})),
+        exp.Neg: (_negative, frozenset({"this"})),
+        exp.In: (_in, frozenset({"this", "expressions", "query", "unnest", "field", "negate"})),
+        exp.Between: (_between, frozenset({"this", "low", "high", "negate"})),
+        exp.Like: (_like, _BINARY | {"negate"}),
+        exp.Escape: (_escape, _BINARY | {"negate"}),
+        exp.Is: (_is, _BINARY | {"negate"}),
+        exp.Case: (_case, frozenset({"this", "ifs", "default"})),
+        exp.Cast: (_cast, frozenset({"this", "to"})),
+        exp.Literal: (_literal, frozenset({"this", "is_string"})),
+        exp.Null: (_word, frozenset()),
+        exp.Boolean: (_word, frozenset({"this"})),
+        exp.Column: (_column, frozenset({"this", "table", "db", "catalog"})),
+        exp.Anonymous: (_call, frozenset({"this", "expressions"})),
     }
 
 
-def _place(tree: Any, near: int) -> int:
-    """Return where a part of the text begins: the first place that it or a part of it knows."""
-    known = [one.meta["start"] for one in tree.walk() if "start" in one.meta]
-    return min(known, default=near)
+def _predicate_in(comparison: Any) -> Any:
+    """Return the operand of a comparison that is itself a condition without parentheses, if there is one."""
+    return next((one for one in (comparison.left, comparison.right) if isinstance(one, _PREDICATES)), None)
 
 
 def _reason(tree: Any) -> str:

@@ -99,8 +99,10 @@ def like_parts(pattern: str, escape: str) -> list[str | int | None]:
 
 
 def _escaped(character: str, escape: str) -> str:
-    if character not in ("%", "_", escape):
-        raise ValueError(f"{escape} stands in a pattern only before %, _ and itself")
+    # two backslashes are one in the literals of some databases
+    allowed = ("%", "_") if escape == "\\" else ("%", "_", escape)
+    if character not in allowed:
+        raise ValueError(f"the escape character {escape} stands in a pattern only before {', '.join(allowed)}")
     return character
 
 
