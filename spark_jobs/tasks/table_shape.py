@@ -34,6 +34,8 @@ def demand_fit(job: JobDocument, timeline: TableTimeline) -> None:
     shape, types = shape_of(job, timeline, {}), TypeOptions.of(policy)
     if shape.is_plain and shape.condition is None:
         return
+    if job.tables.names(timeline.last_name):
+        shape.demand_columns()
     shape.columns(timeline.schema, types)
     shape.bound_condition(timeline.schema, types)
 

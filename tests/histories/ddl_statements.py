@@ -53,7 +53,8 @@ class CreateLike(Statement):
     like: Name
 
     def run(self, source: Source) -> list[Event]:
-        structure = source.table(self.like).structure
+        like = source.table(self.like).structure
+        structure = replace(like, columns=tuple(replace(column, was=()) for column in like.columns))
         source.add(self.name, structure)
         return [_created(self.sql(), self.name, structure)]
 

@@ -213,3 +213,11 @@ def test_no_value_of_a_masked_or_excluded_column_is_in_the_table_its_states_or_t
         assert value not in documents
         assert not [path for path in files if value.encode() in path.read_bytes()]
     assert not [path for path in lake.rglob("*") if path.is_file() and b"pepper" in path.read_bytes()]
+
+
+def test_a_column_that_is_named_and_was_never_there_parks_the_table(log: Log, lake: Path) -> None:
+    script = synced(log, lake, RECORDS, columns={"mask": {"nmae": "hash"}})
+    assert [state.code for state in script.states.values()] == ["shape.column_unknown"]
+    script.tables = {"shop.*": {"columns": {"mask": {"nmae": "hash"}}}}
+    script.sync()
+    assert [one["name"] for one in stored(script)] == ["Ann", None]

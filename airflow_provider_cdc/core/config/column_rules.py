@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from airflow_provider_cdc.core.config.checks import Checks, kind_of
+from airflow_provider_cdc.core.config.table_patterns import is_pattern
 
 METADATA = ("op", "source_time", "position", "table")
 """What a column of a target may say of the change that made its row."""
@@ -114,6 +115,12 @@ class ColumnRules:
     def excluded(self) -> list[str]:
         """The patterns of ``exclude``; none where it is not set."""
         return [self.exclude] if isinstance(self.exclude, str) else list(self.exclude or ())
+
+    @property
+    def exact_names(self) -> list[str]:
+        """The columns that the rules name without a pattern."""
+        stated = [*self.excluded, *(self.rename or ()), *(self.mask or ()), *(self.type or ())]
+        return [name for name in stated if not is_pattern(name)]
 
     @property
     def needs_salt(self) -> bool:

@@ -201,6 +201,10 @@ class TableRules:
             return None if pattern is None else self.tables[pattern]
         return rule
 
+    def names(self, table: object) -> bool:
+        """Return whether a rule is stated for one table by its name, and not for a pattern."""
+        return str(table) in self.tables
+
     def layout(self, table: object) -> TableLayout:
         """Return how the files of one table lie."""
         rule = self._rule_of(str(table))

@@ -57,6 +57,21 @@ class Shape:
         """Return whether the columns are those of the source."""
         return self.rules is None
 
+    def demand_columns(self) -> None:
+        """Refuse rules that name a column which the table neither has nor had: a name that is mistyped masks nothing.
+
+        :raises DataError: ``shape.column_unknown``.
+        """
+        known = {name.lower() for some in self.names.values() for name in some}
+        unknown = [] if self.rules is None else [name for name in self.rules.exact_names if name.lower() not in known]
+        if unknown:
+            raise DataError(
+                "shape.column_unknown",
+                f"tables.{self.table}.columns names {', '.join(unknown)}, which the table neither has nor had",
+                where={"table": self.table},
+                hint="correct the name; of a column that is to come state a pattern, as `email*`",
+            )
+
     @property
     def filters(self) -> bool:
         """Return whether the target has some of the rows alone."""
