@@ -154,29 +154,29 @@ class Binder:
         return OPERATORS[node.name](self, node, [self.part(argument) for argument in node.arguments])
 
     def _count(self, node: Call, function: Function) -> None:
-        given, most = len(node.arguments), len(function.parameters)
+        count, most = len(node.arguments), len(function.parameters)
         least = most - function.optional
-        if given < least or (given > most and not function.repeated):
+        if count < least or (count > most and not function.repeated):
             expected = f"{least} to {most}" if least < most else f"{least} or more" if function.repeated else str(most)
             noun = "argument" if expected == "1" else "arguments"
-            self.refuse(f"{node.name} takes {expected} {noun}, not {given}", node.position)
+            self.refuse(f"{node.name} takes {expected} {noun}, not {count}", node.position)
 
     def _function(self, node: Call, function: Function) -> Typed:
         """Return the call of a function; the literals that it takes are bound to its kernel."""
         operands: list[Typed] = []
-        given: list[Any] = []  # literals, and the types of operands
+        arguments: list[Any] = []  # literals, and the types of operands
         for index, argument in enumerate(node.arguments):
             parameter = function.parameters[min(index, len(function.parameters) - 1)]
             if isinstance(parameter, Constant):
-                given.append(self._literal(node.name, argument, parameter))
+                arguments.append(self._literal(node.name, argument, parameter))
             else:
                 operands.append(self._operand(node.name, self.part(argument), parameter))
-                given.append(operands[-1].type)
+                arguments.append(operands[-1].type)
         try:
-            result = function.result(*given) if callable(function.result) else function.result
+            result = function.result(*arguments) if callable(function.result) else function.result
         except ValueError as error:
             self.refuse(str(error), node.position)
-        return strict(node.position, result, _with_literals(function, given), operands)
+        return strict(node.position, result, _with_literals(function, arguments), operands)
 
     def _operand(self, name: str, part: Typed, parameter: Parameter) -> Typed:
         if part.type == pa.null():
@@ -218,13 +218,13 @@ def _hint(one: pa.DataType, other: pa.DataType) -> str:
     return ""
 
 
-def _with_literals(function: Function, given: Sequence[Any]) -> Kernel:
+def _with_literals(function: Function, arguments: Sequence[Any]) -> Kernel:
     """Return the kernel of a function, of which the literals are known."""
     kernel = function.kernel
     assert kernel is not None
 
     def bound(*operands: Any) -> Any:
         rest = iter(operands)
-        return kernel(*(next(rest) if isinstance(one, pa.DataType) else one for one in given))
+        return kernel(*(next(rest) if isinstance(one, pa.DataType) else one for one in arguments))
 
-    return kernel if all(isinstance(one, pa.DataType) for one in given) else bound
+    return kernel if all(isinstance(one, pa.DataType) for one in arguments) else bound

@@ -49,7 +49,7 @@ def is_among(value: Values, *items: Values) -> pa.Array:
 def is_among_constants(value: pa.Array, items: pa.Array) -> pa.Array:
     """Return the same for items that are equal on all rows."""
     known = items.drop_null()
-    found = pc.is_in(value, value_set=known)
+    matches = pc.is_in(value, value_set=known)
     if known.null_count == items.null_count:
-        return pc.if_else(pc.is_null(value), pa.scalar(None, pa.bool_()), found)
-    return pc.if_else(pc.and_(found, pc.is_valid(value)), True, pa.scalar(None, pa.bool_()))
+        return pc.if_else(pc.is_null(value), pa.scalar(None, pa.bool_()), matches)
+    return pc.if_else(pc.and_(matches, pc.is_valid(value)), True, pa.scalar(None, pa.bool_()))

@@ -33,7 +33,7 @@ def json_path(text: str) -> list[str | int]:
 def json_value(documents: pa.Array, path: str) -> Rows:
     """Return a text, a number as it is written, true or false; NULL for null and for what is not there.
 
-    A row fails if its text is no JSON document, and if the value is an object or a list.
+    A row fails if its text is not a JSON document, and if the value is an object or a list.
     """
     steps = json_path(path)
     failed = np.zeros(len(documents), bool)
@@ -41,14 +41,14 @@ def json_value(documents: pa.Array, path: str) -> Rows:
     for row, document in enumerate(documents.to_pylist()):
         value = None
         try:
-            value = None if document is None else _text(_found(_DECODER.decode(document), steps))
+            value = None if document is None else _text(_value_at(_DECODER.decode(document), steps))
         except (ValueError, RecursionError):
             failed[row] = True
         values.append(value)
     return Rows(pa.array(values, pa.string()), failed if failed.any() else None)
 
 
-def _found(value: Any, steps: list[str | int]) -> Any:
+def _value_at(value: Any, steps: list[str | int]) -> Any:
     for step in steps:
         if isinstance(step, str):
             value = value.get(step) if isinstance(value, dict) else None
@@ -65,7 +65,7 @@ def _text(value: Any) -> str | None:
     if value is None:
         return None
     text = str(value)
-    text.encode()  # a lone surrogate is no text
+    text.encode()  # a lone surrogate has no text
     return text
 
 

@@ -35,5 +35,5 @@ class ExpressionError(ValueError):
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return a question for the known name that is most like one, in any case of letters; empty if none is."""
     folded = {one.lower(): one for one in known}
-    found = get_close_matches(name.lower(), folded, 1)
-    return f"; did you mean {folded[found[0]]}?" if found else ""
+    matches = get_close_matches(name.lower(), folded, 1)
+    return f"; did you mean {folded[matches[0]]}?" if matches else ""

@@ -136,11 +136,11 @@ def _place_words(tree: Any, tokens: list[Any]) -> None:
     """Give nodes their places that sqlglot leaves out: the n-th word of a kind is the n-th node of its kind."""
     nodes, words = [*tree.dfs()], [_kind_of_word(*pair) for pair in zip(tokens, [*tokens[1:], None], strict=True)]
     for kind in (exp.Null, exp.Boolean, exp.Case, exp.Cast):
-        places = [token.start for token, word in zip(tokens, words, strict=True) if word is kind]
+        starts = [token.start for token, word in zip(tokens, words, strict=True) if word is kind]
         placed = [node for node in nodes if type(node) is kind]
-        if len(places) == len(placed):
-            for node, place in zip(placed, places, strict=True):
-                node.meta["start"] = place
+        if len(starts) == len(placed):
+            for node, start in zip(placed, starts, strict=True):
+                node.meta["start"] = start
 
 
 def _kind_of_word(token: Any, after: Any) -> Any:
@@ -157,8 +157,8 @@ def _check_parentheses(tree: Any, tokens: list[Any], text: str) -> None:
     """Refuse a tree with more parentheses than the text: sqlglot adds them where databases differ in precedence."""
     counts = Counter(place_of(node, -1) for node in tree.walk() if type(node) is exp.Paren)
     indexes = {token.start: index for index, token in enumerate(tokens)}
-    for place, count in counts.items():
-        index, written = indexes.get(place, 0), 0
+    for start, count in counts.items():
+        index, written = indexes.get(start, 0), 0
         while index and (tokens[index - 1].text == "(" or tokens[index - 1].text.upper() in _BEFORE_OPERANDS):
             index -= 1
             written += tokens[index].text == "("
@@ -166,4 +166,4 @@ def _check_parentheses(tree: Any, tokens: list[Any], text: str) -> None:
         if tokens[index].text == "(" and (before.startswith(CALLED) or before.upper() in ("IN", "CAST")):
             written -= 1
         if count > written:
-            raise ExpressionError(AMBIGUOUS, text, place)
+            raise ExpressionError(AMBIGUOUS, text, start)

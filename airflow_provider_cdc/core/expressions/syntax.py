@@ -103,9 +103,9 @@ class _Reader:
         read, members = self._READERS.get(type(tree), (None, frozenset()))
         if read is None:
             raise ExpressionError(_reason(tree), self._text, position)
-        given = {name for name, value in tree.args.items() if value}
-        if not given <= members:
-            words = ", ".join(sorted(given - members))
+        members_given = {name for name, value in tree.args.items() if value}
+        if not members_given <= members:
+            words = ", ".join(sorted(members_given - members))
             raise ExpressionError(f"{tree.key.upper()} with {words} is not part of expressions", self._text, position)
         node: Node = read(self, tree, position, level + 1)
         return Call(position, "NOT", (node,)) if tree.args.get("negate") else node

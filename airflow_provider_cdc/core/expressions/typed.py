@@ -106,8 +106,8 @@ def choice(branches: Sequence[tuple[Typed, Typed]], otherwise: Typed) -> Run:
         last = otherwise.run(batch)
         result = last.values
         for condition, value in zip(reversed(conditions), reversed(values), strict=True):
-            chosen = array_of(condition.values, batch.count).fill_null(False)
-            result = pc.if_else(chosen, value.values, result)
+            is_chosen = array_of(condition.values, batch.count).fill_null(False)
+            result = pc.if_else(is_chosen, value.values, result)
         if all(rows.failed is None for rows in [*conditions, *values, last]):
             return Rows(result)
         return _rows(result, _failed_choice(conditions, values, last, batch.count), batch)
@@ -118,11 +118,11 @@ def choice(branches: Sequence[tuple[Typed, Typed]], otherwise: Typed) -> Run:
 def _failed_choice(conditions: Sequence[Rows], values: Sequence[Rows], last: Rows, count: int) -> BoolArray:
     failed, undecided = np.zeros(count, bool), np.ones(count, bool)
     for condition, value in zip(conditions, values, strict=True):
-        chosen = undecided & mask_of(array_of(condition.values, count))
-        for rows, reached in ((condition, undecided), (value, chosen)):
+        is_chosen = undecided & mask_of(array_of(condition.values, count))
+        for rows, reached in ((condition, undecided), (value, is_chosen)):
             if rows.failed is not None:
                 failed |= reached & rows.failed
-        undecided &= ~chosen
+        undecided &= ~is_chosen
     return failed if last.failed is None else failed | (undecided & last.failed)
 
 

@@ -13,13 +13,13 @@ FAILS = object()
 """Stands for a row on which the expression fails."""
 
 
-def assert_gives(sql: str, columns: list[tuple[pa.DataType, list[Any]]], wanted: list[Any]) -> None:
+def assert_gives(sql: str, columns: list[tuple[pa.DataType, list[Any]]], expected: list[Any]) -> None:
     """Compare the values of all rows.
 
     :param columns: types and values of x, y and z.
     """
     arrays = {name: pa.array(values, kind) for name, (kind, values) in zip("xyz", columns, strict=False)}
-    assert shown(sql, arrays, len(wanted)) == [value if value is FAILS else plain(value) for value in wanted]
+    assert shown(sql, arrays, len(expected)) == [value if value is FAILS else plain(value) for value in expected]
 
 
 def shown(sql: str, columns: dict[str, pa.Array], count: int) -> list[Any]:

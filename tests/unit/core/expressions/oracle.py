@@ -132,10 +132,10 @@ def among(operand: Part, items: list[Part], negated: bool) -> Part:
     first, *others = doubles(operand, *items)
 
     def value(row: Row) -> Any:
-        wanted, values = first.value(row), [item.value(row) for item in others]
-        if wanted is None:
+        searched, values = first.value(row), [item.value(row) for item in others]
+        if searched is None:
             return None
-        if any(one is not None and _TESTS["="](*comparable(wanted, one)) for one in values):
+        if any(one is not None and _TESTS["="](*comparable(searched, one)) for one in values):
             return not negated
         return None if None in values else negated
 

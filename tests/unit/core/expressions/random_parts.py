@@ -100,7 +100,7 @@ class Drawn:
             connect = r.choice([oracle.conjunction, oracle.disjunction])
             return connect(self._condition(depth - 1), self._condition(depth - 1))
         if kind == 3:
-            return self._chosen(depth, self.truth)
+            return self._choice(depth, self.truth)
         return self._tested(depth - 1)
 
     def _condition(self, depth: int) -> Part:
@@ -124,17 +124,17 @@ class Drawn:
             return oracle.between(draw(depth), draw(0), draw(depth), negated)
         return oracle.comparison(r.choice(oracle.COMPARISONS), draw(depth), draw(depth))
 
-    def _chosen(self, depth: int, draw: Any) -> Part:
+    def _choice(self, depth: int, draw: Any) -> Part:
         """Draw a CASE or COALESCE of parts of one kind."""
         r = self._random
         parts = [draw(depth - 1) for _ in range(r.randint(2, 3))]
         kind = values.common(*(part.type for part in parts))
         if r.random() < 0.4:
             return oracle.coalesce(parts, kind)
-        *chosen, last = parts
-        branches = [(self._condition(depth - 1), part) for part in chosen]
+        *alternatives, last = parts
+        branches = [(self._condition(depth - 1), part) for part in alternatives]
         if r.random() < 0.3:
-            return oracle.case(branches, None, values.common(*(part.type for part in chosen)))
+            return oracle.case(branches, None, values.common(*(part.type for part in alternatives)))
         return oracle.case(branches, last, kind)
 
     # --- numbers
@@ -149,7 +149,7 @@ class Drawn:
         if kind == 0:
             return oracle.minus(self.number(depth - 1))
         if kind == 1:
-            return self._chosen(depth, self.number)
+            return self._choice(depth, self.number)
         if kind == 2:
             return oracle.null_if(self.number(depth - 1), self.number(depth - 1))
         if kind == 3:
@@ -213,7 +213,7 @@ class Drawn:
             parts = [self.any(depth - 1) for _ in range(r.randint(1, 3))]
             return oracle.function("CONCAT", TEXT, lambda *one: "".join(map(values.text_of, one)), *parts)
         if kind == 1:
-            return self._chosen(depth, self.text)
+            return self._choice(depth, self.text)
         if kind == 2:
             return oracle.cast(self.any(depth - 1), r.choice(["STRING", "VARCHAR", "TEXT"]), TEXT)
         if kind == 3:
@@ -254,7 +254,7 @@ class Drawn:
             return self._column(DAY, TIMESTAMP, INSTANT)
         kind = r.randrange(5)
         if kind == 0:
-            return self._chosen(depth, self.moment)
+            return self._choice(depth, self.moment)
         if kind == 1:
             operand = r.choice([self.moment(depth - 1), oracle.column("stamp", TEXT)])
             name, type_ = r.choice([("DATE", DAY), ("TIMESTAMP", TIMESTAMP)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What CAST makes of the values of each type; those that the new type cannot hold fail."""
+"""Check what CAST makes of the values of each type; those that the new type cannot hold fail."""
 
 from __future__ import annotations
 
@@ -95,6 +95,6 @@ CASTS: list[tuple[str, pa.DataType, list[Any], list[Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "kind", "given", "wanted"), CASTS, ids=[f"{one[1]} to {one[0]}" for one in CASTS])
-def test_each_cast(name: str, kind: pa.DataType, given: list[Any], wanted: list[Any]) -> None:
-    assert_gives(f"CAST(x AS {name})", [(kind, given)], wanted)
+@pytest.mark.parametrize(("name", "kind", "values", "expected"), CASTS, ids=[f"{one[1]} to {one[0]}" for one in CASTS])
+def test_each_cast(name: str, kind: pa.DataType, values: list[Any], expected: list[Any]) -> None:
+    assert_gives(f"CAST(x AS {name})", [(kind, values)], expected)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each operator and function gives, with NULL and edges; expected values are Spark.s or standard SQL.s."""
+"""Check what each operator and function gives, with NULL and edges; expected values are Spark.s or standard SQL.s."""
 
 from __future__ import annotations
 
@@ -185,18 +185,20 @@ TABLE: list[tuple[str, list[tuple[pa.DataType, list[Any]]], list[Any]]] = [
 IDS = [f"{sql}-{columns[0][0]}" for sql, columns, _ in TABLE]
 
 
-@pytest.mark.parametrize(("sql", "columns", "wanted"), TABLE, ids=IDS)
-def test_each_operator_and_function(sql: str, columns: list[tuple[pa.DataType, list[Any]]], wanted: list[Any]) -> None:
-    assert_gives(sql, columns, wanted)
+@pytest.mark.parametrize(("sql", "columns", "expected"), TABLE, ids=IDS)
+def test_each_operator_and_function(
+    sql: str, columns: list[tuple[pa.DataType, list[Any]]], expected: list[Any]
+) -> None:
+    assert_gives(sql, columns, expected)
 
 
-@pytest.mark.parametrize(("sql", "columns", "wanted"), TABLE, ids=IDS)
+@pytest.mark.parametrize(("sql", "columns", "expected"), TABLE, ids=IDS)
 def test_a_row_gives_the_same_alone_and_in_a_slice(
-    sql: str, columns: list[tuple[pa.DataType, list[Any]]], wanted: list[Any]
+    sql: str, columns: list[tuple[pa.DataType, list[Any]]], expected: list[Any]
 ) -> None:
     twice = {name: pa.array(values * 2, kind) for name, (kind, values) in zip("xyz", columns, strict=False)}
-    for row, value in enumerate(wanted):
-        part = {name: values.slice(row + len(wanted), 1) for name, values in twice.items()}
+    for row, value in enumerate(expected):
+        part = {name: values.slice(row + len(expected), 1) for name, values in twice.items()}
         assert shown(sql, part, 1) == [value if value is FAILS else plain(value)]
 
 

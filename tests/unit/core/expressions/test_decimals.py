@@ -76,8 +76,8 @@ def test_arithmetic(left: pa.DataType, right: pa.DataType, seed: int) -> None:
         if sign == "*" and left.scale + right.scale > 38:
             continue
         result, failed = parse(f"x {sign} y").evaluate(columns, len(pairs))
-        wanted = [None if sign in "/%" and not b else fitting(operate(a, b), result.type) for a, b in pairs]
-        assert result.to_pylist() == wanted, sign
+        expected = [None if sign in "/%" and not b else fitting(operate(a, b), result.type) for a, b in pairs]
+        assert result.to_pylist() == expected, sign
         assert [False if failed is None else bool(failed[i]) for i in range(len(pairs))] == [
-            one is None for one in wanted
+            one is None for one in expected
         ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What callers of expressions rely on: columns, types, failures of single rows, chunks and blocks."""
+"""Check what callers of expressions rely on: columns, types, failures of single rows, chunks and blocks."""
 
 from __future__ import annotations
 

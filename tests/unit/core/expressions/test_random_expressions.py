@@ -53,6 +53,9 @@ def test_random_expressions_are_what_plain_python_computes(seed: int) -> None:
         assert values.type == part.type == expression.type(COLUMNS), part.sql
         marks = [False] * _ROWS if failed is None else failed.tolist()
         for row, mark, value in zip(content, marks, values.to_pylist(), strict=True):
-            fails, wanted = expected(part, row)
-            assert (mark, shown(value)) == (fails, shown(wanted)), (part.sql, {n: row[n] for n in expression.columns})
+            fails, value_expected = expected(part, row)
+            assert (mark, shown(value)) == (fails, shown(value_expected)), (
+                part.sql,
+                {n: row[n] for n in expression.columns},
+            )
     assert refused < _EXPRESSIONS // 4

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is refused, with the place in the text and what to do."""
+"""Check what is refused, with the place in the text and what to do."""
 
 from __future__ import annotations
 
