@@ -24,13 +24,8 @@ from tests.histories.source import Column, Content, Name, Row, Structure, quoted
 
 SALT = "a pinch"
 MISFITS = (
-    "shape.key",
-    "shape.type",
-    "shape.name_taken",
-    "shape.no_columns",
-    "shape.column_unknown",
-    "shape.expression",
-    "shape.converted",
+    *("shape.key", "shape.type", "shape.name_taken", "shape.no_columns"),
+    *("shape.column_unknown", "shape.expression", "shape.converted"),
 )
 """Codes with which a table is parked that its rules do not fit."""
 _HASHED = Kind("varchar", 64)

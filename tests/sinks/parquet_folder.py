@@ -175,7 +175,7 @@ class FolderWriter:
         return FolderFiles(target, columns.columns)
 
     def evolves(self, target: FolderTable, old: TargetSchema, new: TargetSchema, *, merges: bool) -> bool:
-        return new.begins_with(old)
+        return new.extends(old)
 
     def subtracts(self, target: FolderTable) -> bool:
         return True

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.config.sinks.kinds import SINKS, SinkKind
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import CdcError, SinkError, UnavailableError
@@ -365,15 +366,20 @@ def test_removing_rows_without_a_key_takes_one_each_and_hands_back_the_others(ki
     assert [row for table in unmatched for row in table.to_pylist()] == [{"id": 3, "v": "c"}]
 
 
-def test_a_column_that_stored_rows_lack_is_null_in_them(kind_of_tables: Tables) -> None:
+@pytest.mark.parametrize("place", [1, 2])
+def test_a_column_that_stored_rows_lack_is_null_in_them(kind_of_tables: Tables, place: int) -> None:
     tables = kind_of_tables
-    wider = rows((2, "b")).append_column("w", pa.array([7], pa.int64()))
+    wider = rows((2, "b")).add_column(place, "w", pa.array([7], pa.int64()))
     tables.create(rows((1, "a")))
-    old, new = columns_of(rows().schema), columns_of(wider.schema)
+    old = columns_of(rows().schema)
+    ids = list(old.ids)
+    ids.insert(place, max(ids) + 1)
+    new = TargetSchema(tuple(ids), wider.schema)
     if not tables.writer().evolves(tables.open(), old, new, merges=False):
         return  # such a table is overwritten
-    tables.do(Action("append", commit(2), wider))
+    tables.do(Action("append", commit(2), wider, columns=new))
     assert tables.rows() == [{"id": 1, "v": "a", "w": None}, {"id": 2, "v": "b", "w": 7}]
+    assert tables.open().schema.names == wider.schema.names
 
 
 def test_commits_of_others_are_not_ours(tables: Tables) -> None:

@@ -33,10 +33,10 @@ class TargetSchema:
         """Return whether two have the same columns, under the same names and types."""
         return self.ids == other.ids and bool(self.columns == other.columns)
 
-    def begins_with(self, other: TargetSchema) -> bool:
-        """Return whether this one has at most further columns behind those of another one."""
-        count = len(other.ids)
-        return self.ids[:count] == other.ids and list(self.columns)[:count] == list(other.columns)
+    def extends(self, other: TargetSchema) -> bool:
+        """Return whether this one has at most further columns, behind or between those of another one."""
+        mine = iter(zip(self.ids, self.columns, strict=True))
+        return all(column in mine for column in zip(other.ids, other.columns, strict=True))
 
     @property
     def key_names(self) -> list[str]:

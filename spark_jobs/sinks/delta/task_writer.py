@@ -57,8 +57,8 @@ class TaskWriter:
         return TableFiles(target, columns.columns, columns.order) if self.takes_parts(target, columns) else None
 
     def evolves(self, target: DeltaLocation, old: TargetSchema, new: TargetSchema, *, merges: bool) -> bool:
-        """Return whether there are only further columns behind the old ones, and a commit can have both."""
-        return new.begins_with(old) and target.takes_files and target.creates_itself
+        """Return whether there are only further columns, and a commit can have both: files are read by name."""
+        return new.extends(old) and target.takes_files and target.creates_itself
 
     def subtracts(self, target: DeltaLocation) -> bool:
         """Return whether the table's files can be exchanged one by one."""

@@ -112,7 +112,10 @@ def _multiples(column_id: int, digits: int, rows: RowInputs) -> pa.Array:
             return pc.if_else(pc.is_valid(values), pa.scalar(0, values.type), values)
         wide = values.cast(pa.int64())
         return pc.multiply(pc.divide(wide, step), step).cast(values.type)
-    return pc.round(values, ndigits=-digits, round_mode="towards_zero").cast(values.type)
+    # Arrow's rounding of decimals is wrong near the limits of its words where it drops ten digits or more
+    step = Decimal(10) ** digits
+    cut = [None if value is None else int(value / step) * step for value in values.to_pylist()]
+    return pa.array([None if value is None else value.quantize(Decimal(1)) for value in cut], values.type)
 
 
 def _refused(column: Column, rule: MaskRule, source: SourceColumns) -> Exception:
