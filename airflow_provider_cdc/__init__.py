@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Lake,
         RunPolicy,
         TableRules,
+        TargetRule,
     )
     from airflow_provider_cdc.hooks.canal import CanalHook
     from airflow_provider_cdc.hooks.kafka import KafkaProgressHook
@@ -75,6 +76,7 @@ _HOMES = {
     "Lake": "airflow_provider_cdc.core.config",
     "RunPolicy": "airflow_provider_cdc.core.config",
     "TableRules": "airflow_provider_cdc.core.config",
+    "TargetRule": "airflow_provider_cdc.core.config",
     "CdcHook": "airflow_provider_cdc.hooks.pipeline",
     "CdcLedgerHook": "airflow_provider_cdc.hooks.ledger",
     "KafkaProgressHook": "airflow_provider_cdc.hooks.kafka",
@@ -156,6 +158,7 @@ __all__ = [
     "RunPolicy",
     "SourceEquals",
     "TableRules",
+    "TargetRule",
     "__version__",
     "cdc_asset",
     "cdc_task_group",
