@@ -65,5 +65,5 @@ class Locations:
             if state.state in (TableStatus.PARKED, TableStatus.WAITING) and state.location:
                 location = self._p.paths.of(state.table_id, TableName(state.database, state.table))
                 before = self._p.paths.before(TableName(state.database, state.table))
-                for place in {location, before} - occupied:
-                    yield replace(state, location=place)
+                for path in {location, before} - occupied:
+                    yield replace(state, location=path)

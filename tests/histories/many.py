@@ -19,6 +19,7 @@ from tests.histories.log import Log
 from tests.histories.moved import Moved
 from tests.histories.operators import Operated
 from tests.histories.place import lake_folder
+from tests.histories.routed import Meeting
 from tests.histories.run import Replay
 from tests.histories.together import resolve_all_together
 
@@ -61,6 +62,7 @@ def run(
     buckets: bool = False,
     together: bool = False,
     moved: bool = False,
+    routed: bool = False,
     sink: str = "delta",
     layouts: bool = False,
 ) -> Line:
@@ -72,8 +74,9 @@ def run(
     :param sink: kind of the tables.
     :param layouts: whether tables have an order and partitions at random, as far as the sink can.
     :param moved: whether operators move the lake, and change and take back what they stated.
+    :param routed: whether operators change the rules that name tables in the target.
     """
-    kind = Moved if moved else Operated if operators else Replay
+    kind = Moved if moved else Meeting if routed else Operated if operators else Replay
     line, log = Line(name), Log()
     started = time.monotonic()
     with pytest.MonkeyPatch.context() as patch, lake_folder() as lake:

@@ -177,7 +177,7 @@ def test_other_rules_move_a_table_without_anything_new_of_it(script: Script) -> 
 SWAP = (TargetRule(r"shop\.a", "shop.b"), TargetRule(r"shop\.b", "shop.a"))
 
 
-def test_rules_may_exchange_the_places_of_tables(script: Script) -> None:
+def test_rules_may_exchange_the_names_of_tables(script: Script) -> None:
     script.target = ()
     script.send(create("a", 100), insert("a", 1, 110), create("b", 120), insert("b", 2, 130))
     script.sync()
@@ -281,7 +281,7 @@ def test_safe_names_are_made_of_the_names_that_rules_give(script: Script) -> Non
 HOSTILE = ["../../x", "..", "a/b", "a.b", "a'b\"c", "n" * 300, "größe", "{t}", "%2e", "a\x1bb", "_cdc"]
 
 
-def test_hostile_names_get_places_of_their_own_below_the_root(script: Script) -> None:
+def test_hostile_names_get_names_of_their_own_below_the_root(script: Script) -> None:
     script.target = (TargetRule(r"shop\.(?P<t>.+)", "raw.{t}"),)
     script.send(*(create(table, 100 + number) for number, table in enumerate(HOSTILE)))
     script.send(*(insert(table, number, 200 + number) for number, table in enumerate(HOSTILE)))
@@ -292,14 +292,24 @@ def test_hostile_names_get_places_of_their_own_below_the_root(script: Script) ->
     assert not (script.root.parent / "x").exists()
 
 
+def test_a_place_at_which_an_attempt_died_may_be_taken_later(log: Log, lake: Path) -> None:
+    script = Script(log, lake, target=RAW)
+    script.send(create("t", 100), insert("t", 1, 110))
+    died = Crash("commit")  # its files are there, and no table
+    attempts(script, (died, RAW), (None, OTHER))
+    script.target = RAW
+    assert script.sync().status == "done"
+    assert at(script, "raw", "t") == expected(1)
+
+
 # ---- attempts that die
 
 
 def attempts(script: Script, *crashes: tuple[Crash | None, tuple[TargetRule, ...]]) -> None:
     """Carry out a batch in attempts, each with its rules."""
-    kept = script.minutes, dict(script.ends)
+    minutes, ends = script.minutes, dict(script.ends)
     for crash, rules in crashes:
-        script.minutes, script.ends = kept[0], dict(kept[1])
+        script.minutes, script.ends = minutes, dict(ends)
         script.target = rules
         script.log.arm(crash)
         try:
@@ -333,12 +343,12 @@ def test_no_second_copy_is_left_where_attempts_had_other_rules(
     script.send(insert("t", 3, 310))
     script.target = two
     assert script.sync().status == "done"
-    places = {(): ("shop", ""), RAW: ("raw", ""), OTHER: ("other", "digest")}
-    wanted = {
+    names = {(): ("shop", ""), RAW: ("raw", ""), OTHER: ("other", "digest")}
+    contents = {
         "t": expected(1, 3) if not known else expected(1, 2, 3),
         "u": expected(1) if not known else expected(1, 2),
     }
-    for rules, (namespace, form) in places.items():
-        for table, rows in wanted.items():
+    for rules, (namespace, form) in names.items():
+        for table, rows in contents.items():
             name = f"{table}_{digest_name(table)}" if form else table
             assert at(script, namespace, name) in ([rows] if rules == two else [None, Counter()]), (namespace, name)

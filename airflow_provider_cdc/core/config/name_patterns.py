@@ -16,7 +16,7 @@ class NamePattern:
     """A regular expression that matches whole names.
 
     :param text: the expression; a dot in it is any character, line breaks too.
-    :raises ValueError: it is none, in a sentence.
+    :raises ValueError: it is not one, in a sentence.
     """
 
     def __init__(self, text: str) -> None:
@@ -30,21 +30,21 @@ class NamePattern:
     def matches(self, names: Sequence[str]) -> list[dict[str, str] | None]:
         """Return the groups of each name by their names, None of those that do not match.
 
-        A group that takes no part in a match is empty. A name that is no text (with half of a surrogate pair) never
+        A group that takes no part in a match is empty. A name that is not text (with half of a surrogate pair) never
         matches.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
 
         texts = pa.array([name if _is_text(name) else None for name in names], pa.string())
-        found: list[dict[str, str] | None] = pc.extract_regex(texts, pattern=self._whole).to_pylist()
-        return found
+        groups: list[dict[str, str] | None] = pc.extract_regex(texts, pattern=self._whole).to_pylist()
+        return groups
 
 
 def _groups(text: str) -> tuple[str, ...]:
     """Return the names of an expression's groups.
 
-    :raises ValueError: it is no expression.
+    :raises ValueError: it is not an expression.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -57,7 +57,7 @@ def _groups(text: str) -> tuple[str, ...]:
             raise ValueError("name each group, as (?P<shard>...), or write it as (?:...)") from None
         raise ValueError(f"{words.removeprefix('Invalid regular expression: ')}; {SYNTAX}") from None
     except UnicodeEncodeError:
-        raise ValueError("is no text: it has half of a surrogate pair") from None
+        raise ValueError("is not text: it has half of a surrogate pair") from None
     return tuple(field.name for field in kind)
 
 

@@ -97,4 +97,4 @@ class NameTemplate:
 def _unknown(what: str, word: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(word, known, n=1)
     guess = f"did you mean {near[0]!r}? " if near else ""
-    return f"{word!r} is no {what}; {guess}known: {', '.join(known)}"
+    return f"{word!r} is not a {what}; {guess}known: {', '.join(known)}"
