@@ -235,6 +235,32 @@ def test_a_table_that_is_dropped_stays_where_it_was_under_other_rules(policy: st
     assert at(script, "other", f"t_{digest_name('t')}") is None
 
 
+def test_a_table_that_is_selected_again_is_made_where_the_rules_of_now_put_it(script: Script) -> None:
+    script.send(create("t", 100), insert("t", 1, 110), create("u", 120), insert("u", 5, 130))
+    script.sync()
+    script.tables, script.target = {"exclude": ["shop.t"]}, ()
+    script.send(insert("t", 2, 210), insert("u", 6, 220))
+    assert script.sync().status == "done"
+    assert (at(script, "raw", "t"), at(script, "shop", "u")) == (expected(1), expected(5, 6))
+    script.tables = {}
+    assert script.sync().status == "done"
+    assert (at(script, "raw", "t"), at(script, "shop", "t")) == (Counter(), expected(1, 2))
+
+
+def test_a_waiting_table_moves_when_it_goes_on(script: Script) -> None:
+    script.send(create("t", 100), insert("t", 1, 110))
+    script.sync()
+    script.send(row("c", "t", 210, {"id": 2, "v": 2, "w": 2}, key=KEY))  # its ALTER is late
+    script.target = ()
+    script.sync()
+    assert states(script)["t"][0] == "waiting"
+    assert (at(script, "raw", "t"), at(script, "shop", "t")) == (expected(1), None)
+    wide = {**COLUMNS, "w": "int"}
+    script.send(ddl("ALTER TABLE t ADD COLUMN w INT", 205, table="t", columns=wide, key=KEY))
+    assert script.sync().status == "done"
+    assert (at(script, "raw", "t"), at(script, "shop", "t")) == (Counter(), Counter({(1, 1, None): 1, (2, 2, 2): 1}))
+
+
 def test_a_rebuild_under_other_rules_moves_the_table(script: Script) -> None:
     script.send(create("t", 100), insert("t", 1, 110))
     script.sync()

@@ -123,7 +123,8 @@ class TargetRules:
 
     def name_of(self, name: TableName) -> TableName:
         """Return the name that a table of the source has in the target, its own where no rule matches."""
-        self.learn([name])
+        if name not in self._known:
+            self.learn([name])
         return self._known[name] or name
 
     def matches(self, name: TableName) -> bool:
