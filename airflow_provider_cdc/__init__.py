@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         RunPolicy,
         TableRule,
         TableRules,
+        TargetRule,
     )
     from airflow_provider_cdc.hooks.canal import CanalHook
     from airflow_provider_cdc.hooks.kafka import KafkaProgressHook
@@ -79,6 +80,7 @@ _HOMES = {
     "ColumnRules": "airflow_provider_cdc.core.config",
     "TableRule": "airflow_provider_cdc.core.config",
     "TableRules": "airflow_provider_cdc.core.config",
+    "TargetRule": "airflow_provider_cdc.core.config",
     "CdcHook": "airflow_provider_cdc.hooks.pipeline",
     "CdcLedgerHook": "airflow_provider_cdc.hooks.ledger",
     "KafkaProgressHook": "airflow_provider_cdc.hooks.kafka",
@@ -162,6 +164,7 @@ __all__ = [
     "SourceEquals",
     "TableRule",
     "TableRules",
+    "TargetRule",
     "__version__",
     "cdc_asset",
     "cdc_task_group",

@@ -68,6 +68,7 @@ class JobMaker:
             chunks=Range(batch.start, batch.end).offset_ranges(),
             policy=pipeline.policy,
             tables=pipeline.tables,
+            target=tuple(pipeline.target),
             earlier=self.ledger.applied(pipeline.name, before=batch.seq),
             schema_changes=[_without_id(change) for change in self.ledger.schema_changes(pipeline.name)],
             states=list(self.states.values()),

@@ -19,6 +19,7 @@ from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.documents.table_locations import owners_of_locations
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.lake.roots import located
+from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.ledger import Lease
@@ -86,10 +87,11 @@ class _DueEntries:
     ) -> _DueEntries:
         """Choose the entries; of tables that would share a name the one that has it keeps it, else the first by id."""
         due, present = cls(), [state for state in states if state.version is not None]
-        owners = owners_of_locations(present)
+        owners, target = owners_of_locations(present), pipeline.target_names
         named = []
         for state in present:
-            name = CatalogName(section.database_of(state.database).lower(), state.table.lower())
+            database, table = target.name_of(TableName(state.database, state.table))
+            name = CatalogName(section.database_of(database).lower(), table.lower())
             location = located(pipeline.sink.root, state.location)
             there = recorded.get(name)
             if state.state == TableStatus.DROPPED:

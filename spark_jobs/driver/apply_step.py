@@ -21,6 +21,7 @@ from spark_jobs.driver.schema_changes import due, observed
 from spark_jobs.driver.table_planning import ApplyPlanner
 from spark_jobs.driver.table_states import displaced, failed_rebuild, states_after, still_parked, unowned
 from spark_jobs.driver.table_tasks import run_tables
+from spark_jobs.driver.tried_rules import note_rules
 from spark_jobs.lake.manifest import Manifest
 from spark_jobs.lake.stored_result import UnfitRow
 from spark_jobs.sinks.registry import open_sink
@@ -56,6 +57,7 @@ def apply_batch(batch: BatchContext, landed: Manifest, lost: Sequence[SchemaChan
     sink = open_sink(job, batch.secrets)
     planner = ApplyPlanner(Planning(job, landed, fresh, seen, batch.history, unclear, batch.storage, sink))
     demand_known(job, landed, planner.quarantine, batch.log)
+    note_rules(job, landed, batch.log)
     plan = planner.plan()
     news = [change for change in planner.fresh if change.copy_of is None]
     batch.say(f"apply: {len(plan.tasks)} tables, {len(news)} new schema changes")
@@ -90,7 +92,9 @@ def _states(
 def _state_tables(batch: BatchContext, result: Result, plan: ApplyPlan, reports: Mapping[str, ApplyReport]) -> None:
     """State the outcome of each table, and whether one is parked."""
     job = batch.job
-    result.tables = [_line(job, task, reports[task.table_id]) for task in plan.tasks] + plan.not_rebuilt
+    was_at = {state.table_id: state.location for state in job.states if state.version is not None}
+    result.tables = [_line(job, task, reports[task.table_id], was_at.get(task.table_id, "")) for task in plan.tasks]
+    result.tables += plan.not_rebuilt
     result.contradictions = [
         {"table": f"{task.database}.{task.table}", **contradiction.document()}
         for task in plan.tasks
@@ -164,12 +168,18 @@ def _emptied(
         ]
 
 
-def _line(job: JobDocument, task: ApplyTask, report: ApplyReport) -> TableLine:
+def _line(job: JobDocument, task: ApplyTask, report: ApplyReport, was_at: str) -> TableLine:
+    """Return the outcome of a table.
+
+    :param was_at: location of its rows before the batch, empty for none.
+    """
     numbers, reason = (report.upserts, report.deletes), report.reason
     layout, state = job.tables.layout(f"{task.database}.{task.table}"), report.state
     if layout.cluster_by and report.status == ApplyStatus.COMMITTED and state is not None and state.schema is not None:
         names = [column.name for column in TableSchema.from_document(state.schema).columns]
         reason = reason or layout.unclustered(names)
+    if report.status == ApplyStatus.COMMITTED and was_at not in ("", task.location):
+        reason = reason or f"moved from {was_at}"
     name, touched = (task.database, task.table), (report.files, report.file_bytes)
     writer = ("", "") if report.choice is None else (report.choice.writer, report.choice.reason)
     line = TableLine(*name, report.status, report.action, *numbers, reason, report.seconds, *touched, *writer)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from airflow_provider_cdc.core.config import TargetRule
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.model.clock_position import reaches
@@ -73,6 +74,11 @@ class History:
     def name_options(self) -> dict[str, str] | None:
         """Return the options of the source that decided names of tables, None where no batch says it."""
         return self.result(self.earlier[-1]).name_options if self.earlier else None
+
+    def target_rules(self) -> list[TargetRule]:
+        """Return the rules of ``target`` of the batch before."""
+        documents = self.result(self.earlier[-1]).target_rules if self.earlier else []
+        return [TargetRule.from_document(rule) for rule in documents]
 
     def formats(self) -> list[list[Any]]:
         """Return the formats that batches were read in (``StoredResult.formats``)."""

@@ -15,6 +15,7 @@ from spark_jobs.driver.batch_context import BatchContext
 from spark_jobs.driver.one_log import demand_one_log
 from spark_jobs.driver.refused_batches import decoding_of, is_outdated
 from spark_jobs.driver.task_runner import Secrets
+from spark_jobs.driver.tried_rules import rules_of
 from spark_jobs.lake.manifest import LandReport, Manifest, merged
 from spark_jobs.lake.tables_of_topics import joined_topics
 from spark_jobs.lake.transaction_counts import joined_commits
@@ -61,6 +62,7 @@ def _land(batch: BatchContext) -> Manifest:
 def _manifest(job: JobDocument, reports: Sequence[LandReport]) -> Manifest:
     """Return the manifest of a batch that was landed by some tasks."""
     manifest = Manifest(seq=job.seq, records=sum(report.records for report in reports), landed_with=decoding_of(job))
+    manifest.target_rules = [rules_of(job)] if job.target else []
     manifest.progress = max((report.progress for report in reports if report.progress is not None), default=None)
     changes: Counter[str] = Counter()
     clocks = {(topic, partition): clock for topic, partition, *clock in job.clocks}

@@ -64,5 +64,6 @@ class Locations:
         for state in self._p.states.values():
             if state.state in (TableStatus.PARKED, TableStatus.WAITING) and state.location:
                 location = self._p.paths.of(state.table_id, TableName(state.database, state.table))
-                if location not in occupied:
-                    yield replace(state, location=location)
+                before = self._p.paths.before(TableName(state.database, state.table))
+                for path in {location, before} - occupied:
+                    yield replace(state, location=path)

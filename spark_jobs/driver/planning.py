@@ -24,6 +24,7 @@ from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.paths import Paths
 from spark_jobs.driver.quarantine import Quarantine
 from spark_jobs.driver.read_rows import ReadRows
+from spark_jobs.driver.tried_rules import tried_before
 from spark_jobs.driver.unsettled import set_aside, waiting
 from spark_jobs.lake.manifest import Manifest
 from spark_jobs.lake.storage import Storage
@@ -90,7 +91,8 @@ class Planning:
         self.tables = {i: timeline for i, timeline in self.now.tables.items() if self.read.shows(timeline)}
         self.quarantine = Quarantine(job, self.rules, self.now, [*known, *self.fresh], manifest, history)
         self.unclear = unclear
-        self.paths = Paths(job, sink, self.now, self.states, self.is_selected)
+        tried = tried_before(job, manifest), history.target_rules()
+        self.paths = Paths(job, sink, self.now, self.states, self.is_selected, *tried)
 
     def is_selected(self, name: TableName) -> bool:
         """Return whether the pipeline selects a table."""

@@ -24,6 +24,7 @@ from spark_jobs.driver.name_options import demand_same_names, name_options
 from spark_jobs.driver.order_step import with_orders
 from spark_jobs.driver.source_formats import formats_after
 from spark_jobs.driver.task_runner import Runner, Secrets
+from spark_jobs.driver.tried_rules import rules_of
 from spark_jobs.lake.batch_log import BatchLog
 from spark_jobs.lake.identity import demand_own_lake
 from spark_jobs.lake.manifest import Manifest
@@ -119,6 +120,7 @@ def _settle(
         name_options=name_options(job),
         formats=formats_after(history.formats(), job),
         commits=commits.document(),
+        target_rules=rules_of(job),
     )
     return batch.log.write_result(job, stored).result
 

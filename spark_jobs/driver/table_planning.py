@@ -239,6 +239,7 @@ class ApplyPlanner:
         return (
             state is None
             or self._is_new(timeline, state)
+            or (state.state == TableStatus.OK and self._p.paths.is_elsewhere(timeline, state))
             or (self._p.checks_references(timeline) and self._p.starts.removes(timeline))
             or self._p.quarantine.settles(timeline)
             or self._rebuilds.concern(timeline)

@@ -194,6 +194,8 @@ class Manifest(LandReport):
     :param approvals: what operators decided with the batch about schema changes (documents of ``AskedChange``).
     :param landed_with: digest of what decides how records are decoded.
     :param course: of a batch with records of unknown tables: ``refused``, nothing of it was applied yet, or ``begun``.
+    :param target_rules: rules of ``target`` with which attempts at the batch were made, in their order; none for one
+        without any.
     """
 
     seq: int = 0
@@ -204,3 +206,4 @@ class Manifest(LandReport):
     approvals: list[dict[str, Any]] = field(default_factory=list)
     landed_with: str = ""
     course: str = ""
+    target_rules: list[list[dict[str, str]]] = field(default_factory=list)

@@ -59,6 +59,7 @@ class StoredResult(Document):
     :param topics: database and table of the tables whose rows this batch and all before had, by ``topic/partition``.
     :param name_options: options of the source that decided names of tables.
     :param commits: document of ``OpenCommits``: transactions that lack changes so far.
+    :param target_rules: rules of ``target`` of this batch.
     :param formats: number of each batch from which on ``source.format`` was another one, with it.
     """
 
@@ -78,6 +79,7 @@ class StoredResult(Document):
     name_options: dict[str, str] = field(default_factory=dict)
     formats: list[list[Any]] = field(default_factory=list)
     commits: dict[str, Any] = field(default_factory=dict)
+    target_rules: list[dict[str, str]] = field(default_factory=list)
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data: the members of the result, and next to them its own."""

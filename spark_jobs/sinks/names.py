@@ -3,17 +3,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
-import unicodedata
 from dataclasses import dataclass, replace
 
 from airflow_provider_cdc.core.config.sinks.names import NAMES
+from airflow_provider_cdc.core.model.safe_names import safe_name
 from spark_jobs.lake.storage import path_part
-
-_OTHERS = re.compile(r"[^a-z0-9_]")
-_DIGEST = 4  # bytes
-_LONGEST = 255  # characters of a safe name
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +29,7 @@ class NameRule:
     def name(self, name: str) -> str:
         """Return the name that a database or a table of the source has in the target."""
         if self.names == "safe":
-            return _safe(name)
+            return safe_name(name)
         return name.lower() if self.folds else name
 
     def path(self, database: str, table: str) -> str:
@@ -50,13 +44,3 @@ class NameRule:
     def same(self, path: str) -> str:
         """Return a text that is equal for paths that the target takes for one."""
         return path.lower() if self.folds else path
-
-
-def _safe(name: str) -> str:
-    text = _OTHERS.sub("_", unicodedata.normalize("NFKD", name).lower())
-    if not text or text[0].isdigit():
-        text = f"t_{text}"
-    if len(text) <= _LONGEST:
-        return text
-    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).hexdigest()
-    return f"{text[: _LONGEST - len(digest) - 1]}_{digest}"

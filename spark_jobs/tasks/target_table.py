@@ -61,7 +61,9 @@ class TargetTable:
 
         The note is as durable as the data files: no sink syncs them, and after a power loss both may be gone.
         """
-        self._storage.write_json(self._begun, {"location": self._task.location}, durable=False)
+        locations = self._begun_at()  # more than one where rules of target changed between attempts
+        if self._task.location not in locations:
+            self._storage.write_json(self._begun, {"locations": [*locations, self._task.location]}, durable=False)
 
     def _held(self, target: Stored, done: int) -> ApplyReport:
         """Report what the table holds already, as its own newest commit states it.
@@ -124,5 +126,9 @@ class TargetTable:
 
     def _has_begun(self) -> bool:
         """Return whether the pipeline began to make the table where it is to be."""
-        begun = self._storage.read_unfinished(self._begun)
-        return begun is not None and begun["location"] == self._task.location
+        return self._task.location in self._begun_at()
+
+    def _begun_at(self) -> list[str]:
+        """Return where the pipeline began to make the table."""
+        begun = self._storage.read_unfinished(self._begun) or {}
+        return list(begun.get("locations") or filter(None, [begun.get("location")]))

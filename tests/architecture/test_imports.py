@@ -24,7 +24,10 @@ AIRFLOW = ("airflow", "airflow_shared")
 
 # Inside the kernel, the libraries that only some of its folders and modules may know.
 CONFINED = {
-    "pyarrow": {"formats", "values", "apply", "expressions", "shapes", "model/position_columns.py"},
+    "pyarrow": {
+        *("formats", "values", "apply", "expressions", "shapes"),
+        *("model/position_columns.py", "config/name_patterns.py"),
+    },
     "numpy": {"formats", "values", "apply", "expressions", "shapes", "arrays.py"},
     "msgspec": {"formats", "values", "json_documents.py"},
     "google.protobuf": {"formats"},

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spark_jobs.lake.storage import table_location
+from airflow_provider_cdc.core.lake.roots import located
+from spark_jobs.lake.storage import table_place
 from spark_jobs.sinks.contract import Sink, Stored
 from spark_jobs.sinks.delta.sink import open_sink
 from tests.captures.truth import differing, load
@@ -35,19 +36,26 @@ class Verdict:
         return self.equal == len(self.problems)
 
 
-def compare(root: Path, truth: Path, states: Iterable[Mapping[str, Any]], sink: Sink[Stored] | None = None) -> Verdict:
+def compare(
+    root: Path,
+    truth: Path,
+    states: Iterable[Mapping[str, Any]],
+    sink: Sink[Stored] | None = None,
+    path: Callable[[str, str], str] = table_place,
+) -> Verdict:
     """Compare the lake with the database's own content.
 
     :param root: of the lake.
     :param truth: a ``source_at`` file.
     :param sink: opens the tables, None for Delta's.
+    :param path: returns where the table of a database and name lies below the root.
     :param states: tables as the ledger knows them; one the database does not have must be marked dropped.
     """
     problems: dict[str, list[str]] = {}
     rows = 0
     for source in load(truth):
         rows += len(source.rows)
-        stored = (sink or open_sink({})).open(table_location(str(root), source.database, source.table))
+        stored = (sink or open_sink({})).open(located(str(root), path(source.database, source.table)))
         result = differing(source, stored.rows()) if stored.exists else ["there is no such table in the lake"]
         problems[f"{source.database}.{source.table}"] = result
     for state in states:

@@ -54,7 +54,7 @@ def names_after(text: str) -> dict[str, Any]:
 def shown(value: object) -> str:
     if value is MISSING:
         return "required"
-    if value is None or value in ({}, [], ""):
+    if value is None or value in ({}, [], (), ""):
         return "none"
     return str(value).lower() if isinstance(value, bool) else str(value)
 

@@ -66,6 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--together", action="store_true", help=help_text)
     help_text = "let operators move, copy and respell the lake, and change and take back what they stated"
     parser.add_argument("--moved", action="store_true", help=help_text)
+    help_text = "let operators change the rules of target, also those that give several tables one name"
+    parser.add_argument("--routed", action="store_true", help=help_text)
     help_text = "kind of the tables (default delta)"
     parser.add_argument("--sink", choices=list(OPTIONS)[:-1], default="delta", help=help_text)
     help_text = "let tables have an order of rows and partitions at random, as far as the sink can"
@@ -75,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--failures", type=Path, help="folder for failed cases (default: a new temporary one)")
     options = parser.parse_args(arguments)
     names = options.format or list(TOOLS)
-    ways = ("operators", "buckets", "together", "moved", "sink", "layouts", "shapes")
+    ways = ("operators", "buckets", "together", "moved", "routed", "sink", "layouts", "shapes")
     how = {name: getattr(options, name) for name in ways}
     folder = None
     lines = {name: Line(name) for name in names}

@@ -19,6 +19,7 @@ from tests.histories.log import Log
 from tests.histories.moved import Moved
 from tests.histories.operators import Operated
 from tests.histories.place import lake_folder
+from tests.histories.routed import Meeting
 from tests.histories.run import Replay
 from tests.histories.shaped import ShapedReplay
 from tests.histories.together import resolve_all_together
@@ -62,6 +63,7 @@ def run(
     buckets: bool = False,
     together: bool = False,
     moved: bool = False,
+    routed: bool = False,
     sink: str = "delta",
     layouts: bool = False,
     shapes: bool = False,
@@ -75,8 +77,10 @@ def run(
     :param layouts: whether tables have an order and partitions at random, as far as the sink can.
     :param shapes: whether tables have rules for their columns.
     :param moved: whether operators move the lake, and change and take back what they stated.
+    :param routed: whether operators change the rules that name tables in the target.
     """
-    kind = Moved if moved else Operated if operators else ShapedReplay if shapes else Replay
+    acts = {Moved: moved, Meeting: routed, Operated: operators, ShapedReplay: shapes, Replay: True}
+    kind = next(kind for kind, asked in acts.items() if asked)
     line, log = Line(name), Log()
     started = time.monotonic()
     with pytest.MonkeyPatch.context() as patch, lake_folder() as lake:

@@ -30,7 +30,7 @@ from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.driver.approval import NewGenerationError
 from spark_jobs.driver.run_batch import sync
 from spark_jobs.driver.task_runner import Runner
-from spark_jobs.lake.storage import table_location, table_place
+from spark_jobs.lake.storage import table_place
 from spark_jobs.sinks.contract import Sink, Stored
 from tests.histories.comparison import unlike
 from tests.histories.flaws import FILTERED, FILTERED_COLUMN, HIDDEN_HELPERS, REASONS, TYPED_NAMES, is_helper, unfiltered
@@ -404,7 +404,7 @@ class Replay:
         flaws = self.case.style.flaws
         problems, excused = [], {name for name in picture.tables if HIDDEN_HELPERS in flaws and is_helper(name)}
         of_flaws = [reason for flaw in flaws for reason in REASONS.get(flaw, ())]
-        reasons = (*self._tool.parks, *UNREAD, *self._reasons(), *of_flaws)
+        reasons = (*self._tool.parks, *UNREAD, *self._further_reasons, *of_flaws)
         for state in self.states.values():
             code = next((code for code in reasons if code in state.reason), None)
             if state.state in ("parked", *(["waiting"] if flaws else [])) and code is not None:
@@ -427,8 +427,9 @@ class Replay:
             problems += [f"a false contradiction: {each}" for each in self.contradictions]
         return [*problems, *self._leftovers(picture, excused), *self._shared_locations()]
 
-    def _reasons(self) -> tuple[str, ...]:
-        """Return codes with which a table may be parked beyond those of its format's page."""
+    @property
+    def _further_reasons(self) -> tuple[str, ...]:
+        """Codes with which a table may be parked for what operators did or state."""
         return ()
 
     def _loses(self) -> bool:
@@ -440,10 +441,10 @@ class Replay:
         dropped = {state.location for state in self.states.values() if state.state == "dropped"}
         # a parked table that was renamed stays where it is until it goes on
         stays = {state.location for state in self.states.values() if state.table_id in self.parked}
-        gone = {name for name in picture.renamed_away if table_place(*name) not in stays}
+        gone = {name for name in picture.renamed_away if self._path(name) not in stays}
         if self.case.on_drop == "keep":
             # what a dropped table leaves is kept, at its name's location
-            gone = {name for name in gone if table_place(*name) not in dropped}
+            gone = {name for name in gone if self._path(name) not in dropped}
         else:
             gone |= picture.dropped
         problems = []
@@ -459,8 +460,12 @@ class Replay:
         alive = Counter(table["location"] for table in shown if table["state"] != "dropped" and table["location"])
         return [f"two tables are shown at {Path(location).name}" for location, count in alive.items() if count > 1]
 
+    def _path(self, name: Name) -> str:
+        """Return where the table of a name lies below the root."""
+        return table_place(*name)
+
     def _rows(self, name: Name) -> pa.Table | None:
-        stored = self._sink.open(table_location(str(self.root), *name))
+        stored = self._sink.open(f"{self.root}/{self._path(name)}")
         return stored.rows() if stored.exists else None
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from airflow_provider_cdc.core.config import RunPolicy, TableRules
+from airflow_provider_cdc.core.config import RunPolicy, TableRules, TargetRule
 from airflow_provider_cdc.core.documents import (
     Approval,
     Decision,
@@ -54,6 +54,7 @@ class Script:
     sink_type: str = field(default="delta", kw_only=True)
     registry: dict[str, str] = field(default_factory=dict, kw_only=True)
     secrets: dict[str, dict[str, str]] = field(default_factory=dict, kw_only=True)
+    target: tuple[TargetRule, ...] = field(default=(), kw_only=True)
     format: str = "debezium-json"
     schema_topic: str | None = "src"
     options: dict[str, str] = field(default_factory=dict)
@@ -128,7 +129,9 @@ class Script:
             self.schema_changes,
             list(self.states.values()),
             end=known,
-            fingerprint=json.dumps([self.format, self.options, self.policy, self.tables], sort_keys=True),
+            fingerprint=json.dumps([self.format, self.options, self.policy, self.tables], sort_keys=True)
+            + "".join(f"{rule.pattern} {rule.to}" for rule in self.target),
+            target=self.target,
             lake=self.identity,
             sink_type=self.sink_type,
             sink_options=self.sink_options,

@@ -220,7 +220,8 @@ class ShapedReplay(Replay):
     def _rule(self, name: str) -> Rule:
         return self._by_name.get(name, self._of_all)
 
-    def _reasons(self) -> tuple[str, ...]:
+    @property
+    def _further_reasons(self) -> tuple[str, ...]:
         # others are made of whole rows
         return (*MISFITS, "column_absent") if self.case.style.minimal else MISFITS
 

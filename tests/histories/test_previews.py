@@ -20,6 +20,7 @@ from spark_jobs.driver.run_batch import sync
 from tests.histories.cases import case_of
 from tests.histories.checksums import checksums
 from tests.histories.log import Log
+from tests.histories.routed import Routed
 from tests.histories.run import Replay, described, inline
 from tests.histories.tools import TOOLS
 
@@ -124,3 +125,18 @@ def test_what_a_preview_says_is_what_the_batch_does(name: str, log: Log, lake: P
         assert not problems, described(history.case, history.story, problems)
         compared += history.compared
     assert compared >= len(SEEDS) // 2
+
+
+class PreviewedAndRouted(Previewed, Routed):
+    """Previews batches whose rules of target change."""
+
+
+def test_a_preview_says_which_tables_other_rules_move(log: Log, lake: Path) -> None:
+    compared = 0
+    for seed in SEEDS:
+        case = replace(case_of("debezium-json", seed, sizes=(5, 8)), crashes=0.0, losses=0.0)
+        history = PreviewedAndRouted(case, log, lake)
+        problems = history.run()
+        assert not problems, described(history.case, history.story, problems)
+        compared += history.compared
+    assert compared >= len(SEEDS)

@@ -5,21 +5,42 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.config import DeltaSink
+from airflow_provider_cdc.core.config import DeltaSink, TargetRule
 from airflow_provider_cdc.core.config.sinks.kinds import SINKS, SinkKind
 from airflow_provider_cdc.core.documents import Rebuild
 from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.model.schema import TableName
+from spark_jobs.driver.paths import TargetPaths
 from tests.demo.check import compare
-from tests.demo.shop_log import ShopLog
+from tests.demo.shop_log import Phase, ShopLog
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 from tests.sinks import parquet_folder
+from tests.sinks.kinds import options_of, sink_of, type_of
 
 FOLDER = "parquet-folder"
+
+
+def demo(log: Log, root: Path, patch: pytest.MonkeyPatch, **how: Any) -> tuple[Script, ShopLog]:
+    """Return a pipeline over the demo's log in memory, and that log."""
+    shop = ShopLog()
+    log.install(patch)
+    for record in shop.records:
+        partition = log.partitions.setdefault((record.topic, record.partition), [])
+        assert record.offset == len(partition)
+        partition.append(Record(record.topic, record.partition, record.timestamp, record.key, record.value))
+    return Script(log, root, schema_topic="shopdb", **how), shop
+
+
+def sync_phase(script: Script, phase: Phase) -> None:
+    """Carry out the batch of one of the demo's hours."""
+    ends = {(topic, part): end for topic, counts in phase.ends.items() for part, end in enumerate(counts)}
+    script.sync({where: end for where, end in ends.items() if where in script.log.partitions})
 
 
 @pytest.fixture
@@ -35,18 +56,11 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_table_of_the_demo_equals_the_database_after_every_hour(
     policy: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log, shop = Log(), ShopLog()
-    log.install(monkeypatch)
-    script = Script(log, tmp_path, schema_topic="shopdb", policy=policy, sink_type=FOLDER)
-    for record in shop.records:
-        partition = log.partitions.setdefault((record.topic, record.partition), [])
-        assert record.offset == len(partition)
-        partition.append(Record(record.topic, record.partition, record.timestamp, record.key, record.value))
+    script, shop = demo(Log(), tmp_path, monkeypatch, policy=policy, sink_type=FOLDER)
     sink = parquet_folder.open_sink({})
     phases = shop.phases if not policy else shop.phases[:3]
     for phase in phases:
-        ends = {(topic, part): end for topic, counts in phase.ends.items() for part, end in enumerate(counts)}
-        script.sync({where: end for where, end in ends.items() if where in log.partitions})
+        sync_phase(script, phase)
         verdict = compare(tmp_path, phase.truth, [asdict(state) for state in script.states.values()], sink)
         assert [text for problems in verdict.problems.values() for text in problems] == []
         assert verdict.rows
@@ -54,6 +68,30 @@ def test_every_table_of_the_demo_equals_the_database_after_every_hour(
     verdict = compare(tmp_path, phases[-1].truth, [asdict(state) for state in script.states.values()], sink)
     assert verdict.complete
     assert not list(tmp_path.rglob("_delta_log"))
+
+
+RULES = (
+    (TargetRule(r"shop\.(?P<t>[a-o].*)", "raw.{t|upper}"),),
+    (TargetRule(".*", "all.{database}_{table}_{table|digest}"),),
+    (),
+)
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_every_table_of_the_demo_is_where_the_rules_of_the_hour_put_it(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = options_of(kind, tmp_path)
+    script, shop = demo(Log(), tmp_path, monkeypatch, sink_type=type_of(kind), sink_options=options)
+    sink = sink_of(kind, tmp_path)
+    for number, phase in enumerate(shop.phases[:6]):
+        script.target = RULES[number // 2 % len(RULES)]
+        target = TargetPaths(script.target, sink.names)
+        sync_phase(script, phase)
+        states = [asdict(state) for state in script.states.values()]
+        verdict = compare(tmp_path, phase.truth, states, sink, lambda *name: target.path(TableName(*name)))  # noqa: B023
+        assert [text for problems in verdict.problems.values() for text in problems] == []
+        assert verdict.rows
 
 
 def test_a_kind_that_is_not_registered_is_refused_with_those_that_are() -> None:

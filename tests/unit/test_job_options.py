@@ -38,6 +38,13 @@ def test_the_text_of_a_schema_file_travels_in_the_job_document(tmp_path: Path) -
     assert job.document()["format_options"]["schema"] == OPTIONS["schema"]
 
 
+def test_the_rules_of_target_travel_in_the_job_document(tmp_path: Path) -> None:
+    rules = [{"from": r"(?P<db>[^.]+)\..*", "to": "raw_{db|lower}.{table}"}]
+    document = job_of(str(tmp_path), target=rules).document()
+    assert document["target"] == rules
+    assert [rule.document() for rule in JobDocument.from_document(document).target] == rules
+
+
 _PLANNED = """
 import sys
 from tests.unit.test_job_options import job_of
@@ -45,7 +52,7 @@ print(*job_of(sys.argv[1]).chunks, "pyarrow" in sys.modules, "pandas" in sys.mod
 """
 
 
-def job_of(folder: str) -> JobDocument:
+def job_of(folder: str, **keys: Any) -> JobDocument:
     """Return the job of a batch of more records than one task reads."""
     pipeline = CdcPipeline.from_dict(
         {
@@ -53,6 +60,7 @@ def job_of(folder: str) -> JobDocument:
             "source": {"topics": "t", "format": "debezium-json"},
             "sink": {"root": f"{folder}/lake"},
             "policy": {"engine": "inline", "chunk_records": 100},
+            **keys,
         }
     )
     ledger = Ledger(f"sqlite:///{folder}/ledger.db")

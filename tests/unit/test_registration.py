@@ -18,7 +18,7 @@ from deltalake import write_deltalake
 from airflow_provider_cdc.batch import registration
 from airflow_provider_cdc.batch.registration import register_tables
 from airflow_provider_cdc.batch.result import BatchResult
-from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.config import CdcPipeline, TargetRule
 from airflow_provider_cdc.core.config.registrar_kinds import REGISTRARS, RegistrarKind
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import BusyError, ConfigurationError
@@ -113,6 +113,15 @@ def test_only_what_changed_is_sent(ground: Ground) -> None:
     ground.have("a.t", schema={"columns": [1]})
     ground.have("a.u", made_with={"zero_dates": "text"})
     assert (ground.settle(), ground.catalog.take()) == ([], ["+a.t", "+a.u"])
+
+
+def test_a_table_that_a_rule_names_is_registered_under_that_name(ground: Ground) -> None:
+    rule = TargetRule("(?P<d>a).(?P<t>[tu])", "raw_{d}.{t|upper}_x")
+    ground.pipeline = replace(ground.pipeline, target=[rule])
+    ground.have("a.t", "b.t")
+    assert (ground.settle(), ground.catalog.take()) == ([], ["+raw_a.t_x", "+b.t"])
+    ground.pipeline = replace(ground.pipeline, target=[])
+    assert (ground.settle(), ground.catalog.take()) == ([], ["-raw_a.t_x", "+a.t"])
 
 
 def test_a_table_that_moves_leaves_its_name(ground: Ground) -> None:

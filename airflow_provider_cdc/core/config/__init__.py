@@ -11,6 +11,7 @@ from airflow_provider_cdc.core.config.sinks.delta import DeltaSink
 from airflow_provider_cdc.core.config.sinks.iceberg import IcebergSink
 from airflow_provider_cdc.core.config.source import CanalSource, KafkaSource
 from airflow_provider_cdc.core.config.tables import TableRule, TableRules
+from airflow_provider_cdc.core.config.target import TargetRule
 
 __all__ = [
     "CanalSource",
@@ -24,4 +25,5 @@ __all__ = [
     "SparkSettings",
     "TableRule",
     "TableRules",
+    "TargetRule",
 ]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +21,9 @@ from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from airflow_provider_cdc.core.config.sinks.sections import SECTIONS as SINK_SECTIONS
 from airflow_provider_cdc.core.config.sinks.sections import Sink
 from airflow_provider_cdc.core.config.source import SOURCES, CanalSource, KafkaSource, Source
+from airflow_provider_cdc.core.config.table_patterns import is_pattern
 from airflow_provider_cdc.core.config.tables import TableRules
+from airflow_provider_cdc.core.config.target import TargetRule, TargetRules, taken_names, target_rules
 from airflow_provider_cdc.core.errors import ConfigurationError, KnownValuesError
 
 # The name is part of application ids, paths and metrics: none of their separators.
@@ -52,6 +54,8 @@ class CdcPipeline:
     :param lake: where change log and documents are; with the tables if it is not stated.
     :param mask_connection: Airflow connection whose password is the salt of masked columns (``mask: hash``).
     :param ledger: ``default`` (a file under AIRFLOW_HOME), a database URL without password, or a connection id.
+    :param target: how tables are named in the target: the first rule that matches a name counts, without one it stays
+        what it is at the source. Plain data of a rule is accepted.
     """
 
     name: str
@@ -63,9 +67,11 @@ class CdcPipeline:
     spark: SparkSettings = field(default_factory=SparkSettings)
     lake: Lake = field(default_factory=Lake)
     mask_connection: str | None = None
+    target: Sequence[TargetRule] = ()
 
     def __post_init__(self) -> None:
         checks = Checks()
+        object.__setattr__(self, "target", _collect(checks, lambda: target_rules(self.target)) or ())
         _check_own(checks, self.name, self.ledger)
         for name, kinds in _SECTIONS.items():
             if not isinstance(getattr(self, name), kinds):
@@ -75,6 +81,8 @@ class CdcPipeline:
             _check_format(checks, self.source, self.tables)
             _check_layouts(checks, self.sink, self.tables)
             _check_salt(checks, self.mask_connection, self.tables)
+            stated = [table for table in self.tables.tables if not is_pattern(table) and self.selects(table)]
+            checks.problems += taken_names(self.target, stated, safe=self.sink.names == "safe")
         if isinstance(self.source, CanalSource) and getattr(self.policy, "reader", "") == "spark":
             checks.problem("policy.reader", "spark reads Kafka only; leave it out for a source of type canal-tcp")
         checks.raise_any()
@@ -87,11 +95,17 @@ class CdcPipeline:
         """Return whether a table (``database.table`` or a TableName) takes part."""
         return self.tables.selects(table)
 
+    @property
+    def target_names(self) -> TargetRules:
+        """Return what names tables in the target."""
+        return TargetRules(self.target)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data from which :meth:`from_dict` builds an equal pipeline."""
         sections = {name: getattr(self, name).document() for name in _SECTIONS}
+        target = [rule.document() for rule in self.target]
         salt = {"mask_connection": self.mask_connection} if self.mask_connection else {}
-        return {"name": self.name, "ledger": self.ledger, **sections, **salt}
+        return {"name": self.name, "ledger": self.ledger, **sections, "target": target, **salt}
 
     def fingerprint(self) -> str:
         """Return a digest of exactly the settings that decide the content of the tables."""
@@ -100,6 +114,7 @@ class CdcPipeline:
             "source": self.source.deciding(),
             "root": self.sink.root,
             **({"names": self.sink.names} if self.sink.names else {}),
+            **({"target": [rule.document() for rule in self.target]} if self.target else {}),
             "tables": self.tables.document(),
             "policy": self.policy.deciding(),
         }
@@ -121,6 +136,7 @@ class CdcPipeline:
             checks.problem("name", "is missing")
         _check_own(checks, "unnamed" if "name" not in data else name, ledger)
         built = {section: _section(checks, section, data.get(section)) for section in _SECTIONS}
+        built["target"] = _collect(checks, lambda: target_rules(data.get("target", ())))
         checks.raise_any()
         return cls(name=str(name), ledger=str(ledger), mask_connection=data.get("mask_connection"), **built)
 

@@ -21,7 +21,8 @@ class Register:
 
     :param type: kind of the catalog (``registrar_kinds.REGISTRARS``).
     :param connection: Airflow connection with the catalog's address and secrets.
-    :param database: the catalog's database (schema) of a table; ``{database}`` stands for that of the source.
+    :param database: the catalog's database (schema) of a table; ``{database}`` stands for that of the target,
+        which is that of the source unless a rule of ``target`` names the table.
     :param catalog: the catalog in it: of Glue an account's number, by default that of the connection.
     """
 
@@ -59,7 +60,7 @@ class Register:
         return cls(**data)
 
     def database_of(self, database: str) -> str:
-        """Return the catalog's database for one of the source."""
+        """Return the catalog's database for one of the target."""
         return self.database.format(database=database)
 
     def document(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from airflow_provider_cdc.core.config import RunPolicy, TableRules
+from airflow_provider_cdc.core.config import RunPolicy, TableRules, TargetRule
 from airflow_provider_cdc.core.documents.orders import Order
 from airflow_provider_cdc.core.documents.table_state import TableState
 from airflow_provider_cdc.core.lake.own_lake import LakeIdentity
@@ -31,6 +31,7 @@ class JobDocument(Document):
     :param kafka: librdkafka configuration without secrets.
     :param schema_changes: documents of the schema changes known before this batch.
     :param tables: per-table rules by ``database.table``.
+    :param target: rules that name tables in the target.
     :param created_at: ISO time of planning, the batch's only clock.
     :param parallelism: tasks that run at a time.
     :param until: ISO time of the request: later schema changes stay for later batches; None takes all there are.
@@ -103,6 +104,7 @@ class JobDocument(Document):
     order: Order | None = None
     scratch: str = ""
     lake: LakeIdentity | None = None
+    target: tuple[TargetRule, ...] = ()
     version: int = DOCUMENT_VERSION
 
     def __post_init__(self) -> None:
