@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from airflow_provider_cdc.core.model.schema import ColumnType
 from airflow_provider_cdc.core.values.alter.convert import convert, without_nulls
 from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 
+WIDE = Context(prec=80, rounding=ROUND_HALF_UP)
 INT, BIGINT, TINYINT = ColumnType("int"), ColumnType("bigint"), ColumnType("tinyint")
 LATE = datetime(2020, 1, 1, 23, 59, 59, 500_000)
 OLD = datetime(1960, 1, 1, 0, 0, 0, 500_000)
@@ -334,3 +335,15 @@ def test_dates_kept_as_text_only_grow() -> None:
 def test_booleans_of_tinyint() -> None:
     old, new = INT, ColumnType("tinyint", 1)
     assert convert(pa.array([0, 9], pa.int32()), old, new, pa.bool_()).to_pylist() == [False, True]
+
+
+@pytest.mark.parametrize("dropped", [1, 9, 10, 13, 17, 18])
+def test_decimals_are_rounded_exactly_however_many_digits_they_lose(dropped: int) -> None:
+    """Arrow's own rounding is wrong near the limits of 32 and 64 bits where it drops ten digits or more."""
+    whole = [2**32 - 1, 2**32, 2**63, 2**64 - 1, 10**10 - 1]
+    parts = ["9" * dropped, "5".ljust(dropped, "0"), "4".ljust(dropped, "9"), "0" * dropped]
+    texts = [f"{sign}{number}.{part}" for sign in ("", "-") for number in whole for part in parts]
+    old, new = ColumnType("decimal", 38, dropped), ColumnType("decimal", 38, 0)
+    values = pa.array([Decimal(text) for text in texts], pa.decimal128(38, dropped))
+    rounded = convert(values, old, new, pa.decimal128(38, 0)).to_pylist()
+    assert rounded == [WIDE.quantize(Decimal(text), Decimal(1)) for text in texts]
