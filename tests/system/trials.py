@@ -55,17 +55,18 @@ def _sum_up(hits: list[Hit]) -> None:
     print(f"{len(hits)} kills, reached {dict(reached)}, of {dict(targets)}", flush=True)
 
 
-def trials(sites: list[tuple[Site, list[Kill]]], broker: Broker, first: int = 0) -> list[Hit]:
+def trials(sites: list[tuple[Site, list[Kill]]], broker: Broker, first: int = 0, *, begun: bool = False) -> list[Hit]:
     """Take every site through the shop's phases, one kill in each and all that are left in the last.
 
     :param first: phase up to which all is one batch.
+    :param begun: what came before the first phase is another one, in the broker and carried out.
     """
     hits: list[Hit] = []
     for phase in range(first, len(PHASES)):
-        feed(broker, phase if phase > first else 0, phase)
+        feed(broker, phase if phase > first or begun else 0, phase)
         for site, plan in sites:
             due = plan[phase - first : None if phase == len(PHASES) - 1 else phase - first + 1]
-            hits += ordeal(site, phase, phase - first + 1, due)
+            hits += ordeal(site, phase, phase - first + 1 + begun, due)
     _sum_up(hits)
     for site, _ in sites:
         assert left(site) == [], "nothing of a killed command goes on running"
