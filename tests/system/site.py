@@ -69,7 +69,7 @@ class Running:
                 return moment(self)
             assert time.monotonic() < deadline, self.err.read_text()[-2000:]
             # looks that take long would take the processor from what they wait for
-            time.sleep(max(0.0005, 3 * (time.monotonic() - looked)))
+            time.sleep(max(0.002, 3 * (time.monotonic() - looked)))
 
     def answer(self, timeout: float = TIMEOUT) -> Answer:
         """Wait for its end."""
