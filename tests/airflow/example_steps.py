@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,17 +69,22 @@ def example_steps(folder: Path, broker: Broker) -> dict[str, Step]:
     (folder / "overdue dags" / "overdue.py").write_text(DAGS)
     hourly = on("hourly", ROOT / "example_dags")
     overdue = on("overdue", folder / "overdue dags")
-    # the log is of some minutes
-    iceberg = on("catalog", _copied(folder, "shop_iceberg", ("@hourly", "* * * * *")), CatalogShop)
-    return {
+    steps = {
         "alarm": Step("shop_lag_alarm", HOURLY, **on("alarm", _copied(folder, "shop_lag_alarm"))),
         "report": Step("shop_table_report", REPORTED, **on("report", _copied(folder, "shop_table_report"))),
-        "iceberg": Step("shop_iceberg", MINUTES, **iceberg),
-        "iceberg maintained": Step("shop_iceberg_maintain", MINUTES, **iceberg),
         "overdue": Step("overdue", REPORTED, **overdue),
         "overdue and soft": Step("overdue_and_soft", REPORTED, **overdue),
         "hourly": Step("shop_hourly", HOURLY, **hourly),
         "hourly again": Step("shop_hourly", HOURLY, **hourly),
+    }
+    if find_spec("pyiceberg") is None:
+        return steps
+    # the log is of some minutes
+    iceberg = on("catalog", _copied(folder, "shop_iceberg", ("@hourly", "* * * * *")), CatalogShop)
+    return {
+        "iceberg": Step("shop_iceberg", MINUTES, **iceberg),
+        "iceberg maintained": Step("shop_iceberg_maintain", MINUTES, **iceberg),
+        **steps,
     }
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from deltalake import DeltaTable
-from pyiceberg.catalog.rest import RestCatalog
 
 from airflow_provider_cdc import CdcSyncOperator
 from tests.airflow.installed import has_airflow
@@ -345,10 +344,13 @@ def test_another_dag_reads_the_tables_that_it_waited_for(ran: dict[str, Ran], fo
 def test_the_iceberg_example_commits_all_tables_at_once_and_maintains_them(
     ran: dict[str, Ran], folder: Path, filled: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pytest.importorskip("pyiceberg")
     run = ran["iceberg"]
     assert run.tasks == {"received": "success", "sync": "success"}
     done = run.values["sync"]
     assert (done["status"], done["cut"]["atomic"]) == ("done", True)
+    from pyiceberg.catalog.rest import RestCatalog
+
     catalog = RestCatalog("cdc", uri=shared_catalog().uri)
     names = catalog.list_tables((CatalogShop(folder / "catalog", {}).namespace, "shop"))
     assert len(names) == len(done["tables"]) > 5
