@@ -13,6 +13,7 @@ import pytest
 
 from airflow_provider_cdc.batch.result import BatchResult, UnsettledTable
 from airflow_provider_cdc.core.model.status import ResultStatus
+from airflow_provider_cdc.engine.process import run_process
 from tests.system import processes
 
 from .shop import Shop
@@ -93,11 +94,12 @@ def test_waiting_tables_fail_with_retry_after_the_others_are_committed(
     assert not isinstance(error.value, AirflowFailException)
 
 
-def test_a_killed_task_stops_its_engine(shop: Shop) -> None:
+def test_a_killed_task_stops_its_engine(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     import threading
 
     from airflow.providers.common.compat.sdk import AirflowException
 
+    monkeypatch.setattr("airflow_provider_cdc.engine.inline.run_process", run_process)
     task = operator(shop)
 
     def kill_when_it_works() -> None:

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from tests.histories.records import Record
 
 ROOT = Path(__file__).parents[2]
-BATCHES = 3
 LEASE_SECONDS = 3
 AGAIN, DATA = 5, 3
 _APPROVALS = 8  # of new logs of the source, at most, for one batch
@@ -121,6 +120,7 @@ class Round:
     """A pipeline of its own over topics of its own.
 
     :param kind: name of the fault.
+    :param batches: how many there are, with a fault in each.
     :param problems: what is wrong at the end, empty when every table equals the model.
     :param endings: exit codes and error codes that commands ended with.
     """
@@ -129,6 +129,7 @@ class Round:
     kind: str
     services: Services
     folder: Path
+    batches: int = 3
     problems: list[str] = field(default_factory=list)
     endings: Counter[str] = field(default_factory=Counter)
 
@@ -273,7 +274,7 @@ class Round:
     def slices(self) -> Iterator[list[Record]]:
         """Yield the records of each batch in the order of sending."""
         everything = [item.record for item in self.replay._sent]
-        ends = [len(everything) * n // BATCHES for n in range(BATCHES + 1)]
+        ends = [len(everything) * n // self.batches for n in range(self.batches + 1)]
         for start, end in pairwise(ends):
             yield everything[start:end]
 

@@ -28,9 +28,28 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], folder: Path) 
     environment: all of it.
     folder: where it runs.
     """
+    return _forked(_command, arguments, environment, folder)
+
+
+def run_engine(
+    task: Any, command: Sequence[str], environment: Mapping[str, str], forward: Callable[[str], None]
+) -> int:
+    """Run an inline engine in place of ``engine.process.run_process``; its lines are forwarded when it has ended."""
+    code, out, err = _forked(_launched, command[2:], environment, Path.cwd())
+    for line in (out + err).splitlines():
+        forward(line)
+    return code
+
+
+def _forked(
+    work: Callable[[list[str]], int], arguments: Sequence[str], environment: Mapping[str, str], folder: Path
+) -> tuple[int, str, str]:
+    """Do some work in a fork; return its exit code, what it printed, and what it said besides."""
     with tempfile.TemporaryDirectory() as told:
         out, err = Path(told, "out"), Path(told, "err")
-        process = _context().Process(target=_command, args=([*arguments], {**environment}, folder, out, err))
+        process = _context().Process(target=_start, args=(work, [*arguments], {**environment}, folder, out, err))
+        for file in (out, err):
+            file.touch()
         process.start()
         process.join(TIMEOUT)
         if process.exitcode is None:
@@ -66,18 +85,35 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-def _command(arguments: list[str], environment: dict[str, str], folder: Path, out: Path, err: Path) -> None:
+def _start(
+    work: Callable[[list[str]], int],
+    arguments: list[str],
+    environment: dict[str, str],
+    folder: Path,
+    out: Path,
+    err: Path,
+) -> None:
     for number, file in ((1, out), (2, err)):
-        opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        opened = os.open(file, os.O_WRONLY)
         os.dup2(opened, number)
         os.close(opened)
     os.chdir(folder)
+    with _environment(environment):
+        raise SystemExit(work(arguments))
+
+
+def _command(arguments: list[str]) -> int:
     from airflow_provider_cdc import cli
     from airflow_provider_cdc.engine import inline
 
     inline.run_process = _engine
-    with _environment(environment):
-        raise SystemExit(cli.main(arguments))
+    return cli.main(arguments)
+
+
+def _launched(arguments: list[str]) -> int:
+    from spark_jobs.launch import run as launched
+
+    return launched.main(arguments)
 
 
 class _Lines(io.TextIOBase):

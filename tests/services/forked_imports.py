@@ -19,6 +19,7 @@ _LIBRARIES = (
     "pyarrow.dataset",
     "pyroaring",
     "sqlalchemy.dialects.sqlite",
+    "tests.services.forked",
     "yaml",
 )
 
