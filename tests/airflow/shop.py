@@ -129,8 +129,8 @@ class Shop:
 
         started = time.monotonic()
         verb, *rest = arguments
-        told = forked.run([verb, str(self.file()), *rest], self.env(), self.folder)
-        return Answer(*told, time.monotonic() - started)
+        ended = forked.run([verb, str(self.file()), *rest], self.env(), self.folder)
+        return Answer(*ended, time.monotonic() - started)
 
 
 def rows(lake: Path, database: str, table: str) -> list[dict[str, Any]]:

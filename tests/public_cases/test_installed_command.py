@@ -60,7 +60,7 @@ class Pipeline:
         capture.replay(self._broker, records, topics)
 
     def sync(self) -> tuple[int, str, str]:
-        """Carry out one batch; return exit code, what was printed, and what was said besides."""
+        """Carry out one batch; return exit code, output and error output."""
         return forked.run(["sync", str(self.file), "--json"], self._environment, self.folder)
 
     def ending(self, cut: list[int]) -> Ending:
@@ -94,8 +94,10 @@ class Installed(Pipeline):
     def sync(self) -> tuple[int, str, str]:
         """Carry out one batch as a user's shell does."""
         line = [str(COMMAND), "sync", str(self.file), "--json"]
-        told = subprocess.run(line, capture_output=True, text=True, env=self._environment, cwd=self.folder, timeout=120)
-        return told.returncode, told.stdout, told.stderr
+        ended = subprocess.run(
+            line, capture_output=True, text=True, env=self._environment, cwd=self.folder, timeout=120
+        )
+        return ended.returncode, ended.stdout, ended.stderr
 
 
 @pytest.mark.system

@@ -23,7 +23,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> tuple[int, str, str]:
-    """Run a command of ``airflow-cdc`` to its end; return its exit code, what it printed, and what it said besides.
+    """Run a command of ``airflow-cdc`` to its end; return its exit code, output and error output.
 
     environment: all of it.
     folder: where it runs.
@@ -44,9 +44,9 @@ def run_engine(
 def _forked(
     work: Callable[[list[str]], int], arguments: Sequence[str], environment: Mapping[str, str], folder: Path
 ) -> tuple[int, str, str]:
-    """Do some work in a fork; return its exit code, what it printed, and what it said besides."""
-    with tempfile.TemporaryDirectory() as told:
-        out, err = Path(told, "out"), Path(told, "err")
+    """Do some work in a fork; return its exit code, output and error output."""
+    with tempfile.TemporaryDirectory() as temporary:
+        out, err = Path(temporary, "out"), Path(temporary, "err")
         process = _context().Process(target=_start, args=(work, [*arguments], {**environment}, folder, out, err))
         for file in (out, err):
             file.touch()
