@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-TIMEOUT = 300.0
+TIMEOUT = 500.0
 _ROOT = Path(__file__).parents[2]
 
 

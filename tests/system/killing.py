@@ -73,18 +73,18 @@ def spark_kills(seed: int) -> list[Kill]:
     """Return two kills, with CDC_SEEDS=2 seven: every process of a Spark application is among these."""
     chance = random.Random(seed)
     kills = [
-        Kill("applying", "worker", chance.uniform(0, 0.1)),
-        Kill("committing", "jvm", chance.uniform(0, 0.15)),
+        Kill("applying", "driver", chance.uniform(0, 0.1)),
+        Kill("committing", "worker", chance.uniform(0, 0.1)),
     ]
     if ALL:
         kills += [
-            Kill("applying", "driver", chance.uniform(0, 0.1)),
             Kill("starting", "jvm", chance.uniform(0, 4)),
             Kill("between", "command", chance.uniform(0, 0.004)),
             Kill("landing", "worker", chance.uniform(0, 0.2)),
-            Kill("committing", "worker", chance.uniform(0, 0.1)),
+            Kill("applying", "worker", chance.uniform(0, 0.1)),
+            Kill("committing", "jvm", chance.uniform(0, 0.15)),
         ]
-    chance.shuffle(kills)
+        chance.shuffle(kills)
     return kills
 
 
@@ -92,8 +92,8 @@ def staged_kills(seed: int) -> list[Kill]:
     """Return kills while tables are staged for the Spark writer, and while it merges them one after the other."""
     chance = random.Random(seed)
     return [
-        Kill("staged", "driver", chance.uniform(0, 1)),
         Kill("staged", "jvm", 0.0),
+        Kill("staged", "driver", chance.uniform(0, 1)),
         Kill("staged", "command", chance.uniform(0, 0.5)),
         Kill("committing", "jvm", 0.0),
     ]
