@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.services import forked
+
 from .shop import Shop
 
 if TYPE_CHECKING:
@@ -31,7 +33,13 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
 
 
 @pytest.fixture
-def shop(filled: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def forked_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let inline engines of this process be forks of one that has imported everything."""
+    monkeypatch.setattr("airflow_provider_cdc.engine.inline.run_process", forked.run_engine)
+
+
+@pytest.fixture
+def shop(filled: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_engine: None) -> Shop:
     made = Shop(tmp_path, {"bootstrap.servers": filled.bootstrap})
     monkeypatch.setenv("AIRFLOW_CONN_SHOP_KAFKA", made.env()["AIRFLOW_CONN_SHOP_KAFKA"])
     return made

@@ -7,6 +7,7 @@ Usage: python dag_steps.py DAG_FOLDER STEPS.json
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -27,25 +28,34 @@ class Step:
     :param date: logical date, ISO text.
     :param conf: configuration of the run.
     :param hold: a lease that somebody else holds meanwhile: ``ledger``, ``pipeline`` and ``seconds``.
+    :param folder: of the DAG, empty for that of all steps; loaded with the first step that names it.
+    :param environment: added to the process's from this step on.
     """
 
     dag: str
     date: str
     conf: dict[str, Any] = field(default_factory=dict)
     hold: dict[str, Any] | None = None
+    folder: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 def main(folder: str, steps_file: str) -> None:
     """Run the steps of a file."""
-    from tests.airflow.dag_bag import loaded
+    from tests.airflow.dag_bag import bag_of, make_database
 
-    bag = loaded(folder)
-    print(RESULT + json.dumps({"import_errors": bag.import_errors}), flush=True)
+    make_database()
+    bags: dict[str, Any] = {}
     for document in json.loads(Path(steps_file).read_text()):
         step = Step(**document)
+        os.environ.update(step.environment)
+        home = step.folder or folder
+        if home not in bags:
+            bags[home] = bag_of(home)
+            print(RESULT + json.dumps({"import_errors": bags[home].import_errors}), flush=True)
         print(MARK + step.dag, flush=True)
         with _held(step.hold):
-            run = bag.dags[step.dag].test(logical_date=datetime.fromisoformat(step.date), run_conf=step.conf)
+            run = bags[home].dags[step.dag].test(logical_date=datetime.fromisoformat(step.date), run_conf=step.conf)
         print(RESULT + json.dumps(_outcome(run), default=str), flush=True)
 
 

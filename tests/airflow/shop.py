@@ -124,11 +124,13 @@ class Shop:
         )
 
     def run(self, *arguments: str) -> Answer:
-        """Run a command on the pipeline to its end."""
+        """Run a command on the pipeline to its end, in a fork (:mod:`tests.services.forked`)."""
+        from tests.services import forked
+
         started = time.monotonic()
-        process = self.start(*arguments)
-        out, err = process.communicate(timeout=300)
-        return Answer(process.returncode, out, err, time.monotonic() - started)
+        verb, *rest = arguments
+        ended = forked.run([verb, str(self.file()), *rest], self.env(), self.folder)
+        return Answer(*ended, time.monotonic() - started)
 
 
 def rows(lake: Path, database: str, table: str) -> list[dict[str, Any]]:

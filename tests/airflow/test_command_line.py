@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.histories.debezium_records import row
+from tests.system import processes
 
 from .shop import Shop, commits, rows, until
 
@@ -259,28 +259,20 @@ def _engine_of(process: subprocess.Popen[str]) -> int:
     """Wait for the engine that a command starts."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        for entry in Path("/proc").glob("[0-9]*"):
-            try:
-                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-                if parent == process.pid and b"run.py" in (entry / "cmdline").read_bytes():
-                    return int(entry.name)
-            except (OSError, ValueError):
-                continue
+        for pid in processes.descendants(process.pid):
+            if "run.py" in processes.command(pid):
+                return pid
         time.sleep(0.02)
     raise AssertionError("no engine was started")
 
 
 def _gone(pid: int) -> None:
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
-                return
-        except OSError:
-            return
+    while processes.state(pid) not in "ZX":
+        if time.monotonic() > deadline:
+            processes.kill(pid)
+            raise AssertionError("the engine outlived its command")
         time.sleep(0.05)
-    os.kill(pid, signal.SIGKILL)
-    raise AssertionError("the engine outlived its command")
 
 
 # ---- secrets

@@ -6,22 +6,24 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-import subprocess
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from deltalake import DeltaTable
 
+from airflow_provider_cdc import CdcSyncOperator
 from tests.airflow.installed import has_airflow
+from tests.canal.recorded_session import entries, session_of
+from tests.canal.server import Canal, serving
 from tests.histories.debezium_records import ddl, row
+from tests.services.rest_catalog import shared_catalog
 
-from . import dag_steps
+from .dag_runs import Ran, run_steps
 from .dag_steps import Step
-from .shop import ROOT, Shop, demand_data, feed, rows, until
+from .example_steps import HOURLY, MINUTES, CatalogShop, example_steps, shop_of
+from .shop import ROOT, Shop, rows, until
 
 if TYPE_CHECKING:
     from tests.services.broker import Broker
@@ -66,37 +68,6 @@ with DAG("plans", **args):
 """
 
 
-@dataclass(frozen=True)
-class Ran:
-    """Hold what came of a step.
-
-    :param log: everything that was logged meanwhile.
-    """
-
-    log: str
-    state: str
-    tasks: dict[str, str]
-    tries: dict[str, int]
-    named: dict[str, str | None]
-    values: dict[str, Any]
-    events: list[list[Any]]
-
-    def extras(self, uri: str) -> list[dict[str, Any]]:
-        """Return the extras of an asset's events; of a pipeline's asset with and without its slash."""
-        return [extra for of, extra in self.events if of.rstrip("/") == uri]
-
-
-@pytest.fixture(scope="module")
-def filled() -> Iterator[Broker]:
-    demand_data()
-    from tests.services.broker import OwnBroker
-
-    with OwnBroker() as running:
-        feed(running, 0, 1)
-        send_ddl(running)
-        yield running
-
-
 def send_ddl(broker: Broker) -> None:
     """Write statements of a tool with a topic for them: of a snapshot first, which are no news."""
     from confluent_kafka import Producer
@@ -114,16 +85,24 @@ def send_ddl(broker: Broker) -> None:
         row("c", "things", 10, {"id": 1}, key=("id",), time=1),
         *(ddl(text, 100 * number, table="things", time=1) for number, text in enumerate(texts, 1)),
     ]
-    for topic in ("src", "src.shop.things"):
-        broker.create_topic(topic, 1)
+    broker.create_topics(dict.fromkeys(DDL_TOPICS, 1))
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for record in records:
-        producer.produce(record.topic, partition=0, key=record.key, value=record.value)
+        topic = record.topic.replace("src", DDL_TOPICS[0], 1)
+        producer.produce(topic, partition=0, key=record.key, value=record.value)
     producer.flush(30)
 
 
+DDL_TOPICS = "operators", "operators.shop.things"
 HOUR = "2026-11-20T16:00:00+00:00"
-EXAMPLES = ["shop_backfill_exact", "shop_events", "shop_tables", "shop_checked", "pipelines_folder"]
+EXAMPLES = [
+    "canal_without_kafka",
+    "shop_backfill_exact",
+    "shop_events",
+    "shop_tables",
+    "shop_checked",
+    "pipelines_folder",
+]
 EXAMPLES += ["shop_approval"] if has_airflow(3, 1) else []  # a person is asked since then
 
 
@@ -137,13 +116,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ran(filled: Broker, folder: Path) -> dict[str, Ran]:
+def canal() -> Canal:
+    return session_of(entries())
+
+
+@pytest.fixture(scope="module")
+def ran(filled: Broker, folder: Path, canal: Canal) -> dict[str, Ran]:
     """Run all steps, and return what came of them by name."""
     shop = Shop(folder, {"bootstrap.servers": filled.bootstrap})
     shop.file()
     torn = {**shop.document(), "name": "torn", "sink": {"type": "delta", "root": str(folder / "torn")}}
     (folder / "torn.yaml").write_text(yaml.safe_dump(torn))
-    own = {"name": "ddl", "source": {"topics": ["src.shop.things"], "schema_topic": "src", "heartbeat_topic": None}}
+    send_ddl(filled)
+    ddl_topic, rows_topic = DDL_TOPICS
+    own = {"name": "ddl", "source": {"topics": [rows_topic], "schema_topic": ddl_topic, "heartbeat_topic": None}}
     _write(folder / "ddl.yaml", shop, own)
     (folder / "pipelines").mkdir()
     for name in ("shop", "second"):
@@ -155,8 +141,10 @@ def ran(filled: Broker, folder: Path) -> dict[str, Ran]:
     dags.mkdir()
     (dags / "dags.py").write_text(DAGS)
     (dags / "shop.yaml").write_text((folder / "shop.yaml").read_text().replace("name: shop", "name: {{ params.name }}"))
+    examples = folder / "examples"
+    examples.mkdir()
     for example in EXAMPLES:
-        shutil.copy(ROOT / "example_dags" / f"{example}.py", dags)
+        shutil.copy(ROOT / "example_dags" / f"{example}.py", examples)
     held = {"ledger": f"sqlite:///{shop.ledger}", "pipeline": "shop"}
     first, second = {"until": until(0)}, {"until": until(1)}
     steps = {
@@ -173,9 +161,19 @@ def ran(filled: Broker, folder: Path) -> dict[str, Ran]:
         "mapped": Step("mapped", day(1), second),
         "from a file": Step("from_a_file", day(1)),
         "plans": Step("plans", day(1)),
-        **{name: Step("shop_sync" if name == "shop_events" else name, HOUR) for name in EXAMPLES},
+        **{name: Step("shop_sync" if name == "shop_events" else name, HOUR, folder=str(examples)) for name in EXAMPLES},
     }
-    return run_steps(shop, dags, steps)
+    pipelines = folder / "pipelines"
+    variables = {
+        "SHOP_FOLDER": str(folder),
+        "SHOP_PIPELINE": str(pipelines / "shop.yaml"),
+        "CDC_PIPELINES": str(pipelines),
+    }
+    steps |= example_steps(folder, filled)
+    with serving(canal) as port:
+        conn = {"conn_type": "canal", "host": "127.0.0.1", "port": port, "login": "canal", "password": "canal"}
+        variables |= {"AIRFLOW_CONN_CANAL_DEFAULT": json.dumps(conn), "SHOP_LAKE": str(folder / "canal")}
+        return run_steps(folder, dags, steps, {**shop.env(), **variables})
 
 
 def _write(path: Path, shop: Shop, changes: dict[str, Any]) -> None:
@@ -184,34 +182,6 @@ def _write(path: Path, shop: Shop, changes: dict[str, Any]) -> None:
     ledger = f"sqlite:///{lake}.db"
     own = Shop(shop.folder, shop.connection, {"sink": {"root": str(lake)}, "ledger": ledger, **changes})
     path.write_text(yaml.safe_dump(own.document()))
-
-
-def run_steps(shop: Shop, dags: Path, steps: dict[str, Step]) -> dict[str, Ran]:
-    """Run steps in a process of its own."""
-    environment = {
-        **shop.env(),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
-        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "SHOP_FOLDER": str(shop.folder),
-        "SHOP_PIPELINE": str(shop.folder / "pipelines" / "shop.yaml"),
-        "CDC_PIPELINES": str(shop.folder / "pipelines"),
-    }
-    file = dag_steps.write(shop.folder / "steps.json", list(steps.values()))
-    run = subprocess.run(
-        [sys.executable, str(Path(dag_steps.__file__)), str(dags), str(file)],
-        env=environment, cwd=shop.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=590,
-    )  # fmt: skip
-    head, *parts = run.stdout.split(f"\n{dag_steps.MARK}")
-    results = [_result(part) for part in parts]
-    assert len(results) == len(steps), run.stdout[-5000:]
-    assert '"import_errors": {}' in head, head[-3000:]
-    return dict(zip(steps, results, strict=True))
-
-
-def _result(part: str) -> Ran:
-    log, _, result = part.rpartition(dag_steps.RESULT)
-    assert log, part[-5000:]
-    return Ran(log=log, **json.loads(result.splitlines()[0]))
 
 
 # ---- asset events (D1, D11)
@@ -347,6 +317,67 @@ def test_an_example_runs(ran: dict[str, Ran], name: str) -> None:
         assert set(step.tasks) == {
             f"{group}.{task}" for group in ("shop", "second") for task in ("received", "sync", "check")
         }
+
+
+def test_the_hourly_example_runs_and_a_second_run_of_the_hour_repeats_nothing(ran: dict[str, Ran]) -> None:
+    first, second = ran["hourly"], ran["hourly again"]
+    for run in (first, second):
+        assert run.tasks == {"received": "success", "sync": "success"}
+        assert run.values["received"]["until"] == HOURLY
+    done, again = first.values["sync"], second.values["sync"]
+    assert done["status"] == "done"
+    assert {**again, "seconds": 0} == {**done, "seconds": 0, "repeated": True}
+
+
+def test_the_lag_alarm_fails_and_names_the_partitions_that_are_late(ran: dict[str, Ran]) -> None:
+    assert ran["alarm"].tasks == {"lag": "failed"}
+
+
+def test_another_dag_reads_the_tables_that_it_waited_for(ran: dict[str, Ran], folder: Path) -> None:
+    run = ran["report"]
+    assert run.tasks == {"applied": "success", "report": "success"}
+    assert run.values["applied"]["versions"].keys() == {"shop.customers", "shop.orders"}
+    for name, count in run.values["report"].items():
+        assert count == len(rows(folder / "report" / "lake", "shop", name)) > 0
+
+
+def test_the_iceberg_example_commits_all_tables_at_once_and_maintains_them(
+    ran: dict[str, Ran], folder: Path, filled: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyiceberg")
+    run = ran["iceberg"]
+    assert run.tasks == {"received": "success", "sync": "success"}
+    done = run.values["sync"]
+    assert (done["status"], done["cut"]["atomic"]) == ("done", True)
+    from pyiceberg.catalog.rest import RestCatalog
+
+    catalog = RestCatalog("cdc", uri=shared_catalog().uri)
+    names = catalog.list_tables((CatalogShop(folder / "catalog", {}).namespace, "shop"))
+    assert len(names) == len(done["tables"]) > 5
+    counts = {name[-1]: catalog.load_table(name).scan().count() for name in names}
+    day = ran["iceberg maintained"]
+    assert day.tasks == {"maintain": "success"}
+    assert {line["table"].removeprefix("shop.") for line in day.values["maintain"]["tables"]} == set(counts)
+    shop = shop_of(tmp_path, filled)
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_KAFKA", shop.env()["AIRFLOW_CONN_SHOP_KAFKA"])
+    CdcSyncOperator(task_id="sync", pipeline=shop.document(), until=MINUTES).execute({})
+    assert counts == {name: len(rows(shop.lake, "shop", name)) for name in counts}
+
+
+def test_a_deferred_sensor_times_out_and_says_what_holds_it_back(ran: dict[str, Ran]) -> None:
+    assert ran["overdue"].tasks == {"wait": "failed", "sync": "upstream_failed"}
+    assert ran["overdue and soft"].tasks == {"wait": "skipped", "sync": "skipped"}
+
+
+def test_the_example_without_kafka_reads_what_the_server_has(ran: dict[str, Ran], folder: Path, canal: Canal) -> None:
+    assert ran["canal_without_kafka"].values["sync"]["records"] == 3
+    assert canal.done == 3
+    # of shop.a two rows were inserted and one deleted, and a column was added; of shop.b one row was inserted
+    tables = {name: DeltaTable(str(folder / "canal" / "shop" / name)).to_pyarrow_table() for name in "ab"}
+    assert {name: (table.num_rows, table.column_names) for name, table in tables.items()} == {
+        "a": (1, ["id", "v", "w"]),
+        "b": (1, ["id", "n", "bin"]),
+    }
 
 
 class SourceHook:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -28,9 +29,30 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
 
 
-def airflow(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "airflow", *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
+# the commands of one process, which takes seconds to import Airflow
+SCRIPT = """
+import json, sys
+from airflow.__main__ import main
+
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["airflow", *arguments]
+    try:
+        code = main() or 0
+    except SystemExit as ended:
+        code = ended.code or 0
+    print(f"\\nENDED {code}", flush=True)
+"""
+
+
+def airflow(environment: dict[str, str], *commands: list[str]) -> list[tuple[str, int]]:
+    """Run Airflow's commands one after the other; return what each printed, and its exit code."""
+    line = [sys.executable, "-c", SCRIPT, json.dumps(commands)]
+    run = subprocess.run(
+        line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=200
+    )
+    *texts, _ = re.split(r"^ENDED (\d+)\n", run.stdout, flags=re.MULTILINE)
+    assert len(texts) == 2 * len(commands), run.stdout[-3000:]
+    return [(text, int(code)) for text, code in zip(texts[::2], texts[1::2], strict=True)]
 
 
 def test_the_description_is_valid_and_names_what_exists() -> None:
@@ -52,21 +74,22 @@ def test_the_description_is_valid_and_names_what_exists() -> None:
 
 
 def test_airflow_lists_the_provider_and_its_connection(installed: dict[str, str]) -> None:
-    listed = airflow(installed, "providers", "list", "--output", "json")
-    assert "airflow-provider-cdc" in listed.stdout, listed.stdout + listed.stderr
-    hooks = airflow(installed, "providers", "hooks", "--output", "json")
-    assert "cdc_ledger" in hooks.stdout, hooks.stderr
+    (listed, _), (hooks, _) = airflow(
+        installed, ["providers", "list", "--output", "json"], ["providers", "hooks", "--output", "json"]
+    )
+    assert "airflow-provider-cdc" in listed
+    assert "cdc_ledger" in hooks
 
 
 @needs_airflow(3, 2)
 def test_the_same_verbs_stand_under_airflow_cdc(installed: dict[str, str], tmp_path: Path) -> None:
-    help_text = airflow(installed, "cdc", "--help")
+    (help_text, _), (formats, _), (refused, code) = airflow(
+        installed, ["cdc", "--help"], ["cdc", "formats", "--json"], ["cdc", "sync", str(tmp_path / "none.yaml")]
+    )
     for verb in VERBS:
-        assert verb.name in help_text.stdout, help_text.stderr
-    formats = airflow(installed, "cdc", "formats", "--json")
-    assert "debezium-json" in formats.stdout, formats.stderr
-    refused = airflow(installed, "cdc", "sync", str(tmp_path / "none.yaml"))
-    assert refused.returncode == 2, refused.stderr
+        assert verb.name in help_text
+    assert "debezium-json" in formats
+    assert code == 2, refused
 
 
 def test_the_ledgers_connection_opens_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

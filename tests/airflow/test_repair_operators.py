@@ -31,7 +31,7 @@ pytestmark = pytest.mark.airflow
 
 
 @pytest.fixture
-def shop(filled: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def shop(filled: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_engine: None) -> Shop:
     site = Shop(tmp_path, {"bootstrap.servers": filled.bootstrap})
     for name, value in site.env().items():
         if name.startswith("AIRFLOW_CONN_"):

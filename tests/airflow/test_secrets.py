@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +17,12 @@ from deltalake import DeltaTable
 
 from airflow_provider_cdc.ledger.database import Database
 from airflow_provider_cdc.plugins import queries
-from tests.services.broker import PASSWORD, Broker, OwnBroker
+from tests.services.broker import PASSWORD, Broker
 from tests.unit.ledger.conftest import new_database
 
 from . import dag_steps
 from .dag_steps import Step
-from .shop import Shop, demand_data, feed
+from .shop import Shop
 
 if TYPE_CHECKING:
     from tests.services.postgres import Postgres
@@ -113,14 +112,11 @@ class Sent:
 
 @pytest.fixture(scope="module")
 def sent(
-    request: pytest.FixtureRequest, postgres: Postgres, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Sent]:
-    demand_data()
+    request: pytest.FixtureRequest, filled: Broker, postgres: Postgres, tmp_path_factory: pytest.TempPathFactory
+) -> Sent:
     folder = tmp_path_factory.mktemp("secrets")
     url = _ledger_of_another_user(request, postgres)
-    with OwnBroker() as broker:
-        feed(broker, 0, 0)
-        output = _run(folder, _environment(folder, broker, postgres, url))
+    output = _run(folder, _environment(folder, filled, postgres, url))
     _, *parts = output.split(f"\n{dag_steps.MARK}")
     results = [json.loads(part.rpartition(dag_steps.RESULT)[2].splitlines()[0]) for part in parts]
     made = Sent()
@@ -133,7 +129,7 @@ def sent(
     made.values = _long_texts(folder / "lake" / "good")
     with Database(url, read_only=True).reading() as connection:
         made.parts["page"] = json.dumps(_page(connection))
-    yield made
+    return made
 
 
 def _ledger_of_another_user(request: pytest.FixtureRequest, postgres: Postgres) -> str:

@@ -18,6 +18,7 @@ from airflow_provider_cdc.engine import EngineTask, Stopper
 from airflow_provider_cdc.engine.payload import payload
 from airflow_provider_cdc.engine.spark import _conf, local_cores, run_spark
 from airflow_provider_cdc.ledger import Ledger
+from tests.system import processes
 
 from .shop import Shop, rows
 
@@ -160,49 +161,21 @@ def test_spark_goes_with_its_command(filled: Broker, tmp_path: Path) -> None:
     process = shop.start("sync")
     seen: set[int] = set()
     deadline = time.monotonic() + 120
-    while not any("run.py" in _command(pid) and "python" in _command(pid) for pid in seen):
-        seen |= _below(process.pid)
+    while not any("run.py" in (line := processes.command(pid)) and "python" in line for pid in seen):
+        seen |= {*processes.descendants(process.pid)}
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.1)
     process.kill()
     process.communicate(timeout=60)
     deadline = time.monotonic() + 90
-    while left := [pid for pid in seen if _alive(pid)]:
-        assert time.monotonic() < deadline, [_command(pid) for pid in left]
+    while left := [pid for pid in seen if processes.state(pid) not in "ZX"]:
+        assert time.monotonic() < deadline, [processes.command(pid) for pid in left]
         time.sleep(0.2)
 
 
 def _arguments_below(pid: int, going: object) -> set[str]:
     lines: set[str] = set()
     while going():  # type: ignore[operator]
-        lines |= {_command(child) for child in _below(pid)}
+        lines |= {processes.command(child) for child in processes.descendants(pid)}
         time.sleep(0.05)
     return lines
-
-
-def _below(pid: int) -> set[int]:
-    """Return a process's descendants."""
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-        except (OSError, ValueError):
-            continue
-    descendants = {pid}
-    while more := {child for child, parent in parents.items() if parent in descendants} - descendants:
-        descendants |= more
-    return descendants - {pid}
-
-
-def _command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-    except OSError:
-        return ""
-
-
-def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False

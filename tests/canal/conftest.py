@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.canal.recorded_session import entries
+from tests.canal.recorded_session import entries, session_of
 from tests.canal.server import Canal, serving
 
 FRAMES, KILLS = 1_000, 5
@@ -34,9 +34,7 @@ def kills(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def canal() -> Canal:
-    recorded_entries = entries()
-    assert len(recorded_entries) == 17
-    return Canal([recorded_entries[:6], recorded_entries[6:12], recorded_entries[12:]])
+    return session_of(entries())
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_provider_cdc import CdcPipeline
 from airflow_provider_cdc.core.formats.generated.canal_packet_pb2 import MESSAGES, Messages, Packet
-from tests.canal.server import recorded
+from tests.canal.server import Canal, recorded
 
 
 def entries() -> list[bytes]:
@@ -18,6 +18,12 @@ def entries() -> list[bytes]:
     return [
         entry for packet in packets if packet.type == MESSAGES for entry in Messages.FromString(packet.body).messages
     ]
+
+
+def session_of(recorded_entries: list[bytes]) -> Canal:
+    """Return a server that has these 17 entries in three packets."""
+    assert len(recorded_entries) == 17
+    return Canal([recorded_entries[:6], recorded_entries[6:12], recorded_entries[12:]])
 
 
 def pipeline(folder: Path, **source: Any) -> CdcPipeline:

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Airflow's part: the example DAG, the sensor's condition, doctor, the hook and the drain, against a byte server."""
+"""Airflow's part: the sensor's condition, doctor, the hook and the drain, against a byte server."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from deltalake import DeltaTable
 
 from airflow_provider_cdc import CanalDrainOperator, CanalHook, KafkaTarget, LandingFolder
 from airflow_provider_cdc.batch.runner import run_batch
@@ -36,32 +32,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.airflow
 ROOT = Path(__file__).parents[2]
-
-
-def test_the_example_without_kafka_runs(canal: Canal, port: int, tmp_path: Path) -> None:
-    environment = {
-        **os.environ,
-        "AIRFLOW_HOME": str(tmp_path / "airflow"),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "example_dags"),
-        "SHOP_LAKE": str(tmp_path / "lake"),
-    }
-    script = ROOT / "tests" / "airflow" / "dags_of_tests.py"
-    command = [sys.executable, str(script), str(ROOT / "example_dags"), "canal_without_kafka"]
-    run = subprocess.run(
-        [*command, "2026-11-20T16:00:00+00:00"],
-        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=400,
-    )  # fmt: skip
-    lines = [line for line in run.stdout.splitlines() if line.startswith("RESULT ")]
-    assert lines, run.stdout[-3000:] + run.stderr[-3000:]
-    (done,) = json.loads(lines[-1].removeprefix("RESULT "))["runs"]
-    assert done["tasks"] == {"sync": "success"} and done["values"]["sync"]["records"] == 3
-    assert canal.done == 3
-    # of shop.a two rows were inserted and one deleted, and a column was added; of shop.b one row was inserted
-    tables = {name: DeltaTable(str(tmp_path / "lake" / "shop" / name)).to_pyarrow_table() for name in "ab"}
-    assert {name: (table.num_rows, table.column_names) for name, table in tables.items()} == {
-        "a": (1, ["id", "v", "w"]),
-        "b": (1, ["id", "n", "bin"]),
-    }
 
 
 def test_the_sensor_takes_what_the_server_has_and_the_sync_needs_no_server(canal: Canal, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import queue
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -39,11 +40,13 @@ class Airflow:
 
     def __init__(self, folder: Path, dag_id: str, pipeline: Path) -> None:
         self.log = folder / "airflow.log"
-        home = folder / "airflow"
+        home, dags = folder / "airflow", folder / "dags"
+        dags.mkdir()
+        shutil.copy(DAGS / f"{dag_id}.py", dags)  # alone: every run of a DAG loads all that are in its folder
         environment = {
             **os.environ,
             "AIRFLOW_HOME": str(home),
-            "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
             "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
@@ -56,7 +59,7 @@ class Airflow:
         (folder / "tmp").mkdir()
         script = Path(__file__).with_name("runs.py")
         self._process = subprocess.Popen(
-            [sys.executable, str(script), str(DAGS), dag_id],
+            [sys.executable, str(script), str(dags), dag_id],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, errors="replace", env=environment, cwd=folder, start_new_session=True,
         )  # fmt: skip

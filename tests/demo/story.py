@@ -49,10 +49,18 @@ class Demo:
     :param engine: ``spark`` or ``inline``.
     :ivar sink: ``sink.type``.
     :param keep: whether the lake stays.
+    :param hours: those after which the DAG runs, None for all.
     """
 
-    def __init__(self, screen: Screen, engine: str = "spark", keep: bool = False, sink: str = "delta") -> None:
-        self._screen = screen
+    def __init__(
+        self,
+        screen: Screen,
+        engine: str = "spark",
+        keep: bool = False,
+        sink: str = "delta",
+        hours: Sequence[int] | None = None,
+    ) -> None:
+        self._screen, self._hours = screen, hours
         self._engine, self.sink = engine, sink
         self._keep = keep
         self.verdicts: list[Verdict] = []
@@ -105,6 +113,8 @@ class Demo:
         say(f"{where}: feeding the log")
         with _stderr_to(folder / "kafka.log"):
             log.feed(broker, phase)
+        if self._hours is not None and phase.number not in self._hours:
+            return
         say(f"{where}: DAG run")
         airflow.run(
             phase.end,

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,6 +37,7 @@ from tests.histories.neutral import creates
 from tests.histories.run import Replay
 from tests.histories.source import Name
 from tests.histories.tools import PREFIX, TOOLS
+from tests.services import forked
 from tests.services.broker import OwnBroker
 from tests.services.postgres import Postgres
 from tests.services.s3 import S3
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from tests.histories.records import Record
 
 ROOT = Path(__file__).parents[2]
-BATCHES = 3
 LEASE_SECONDS = 3
 AGAIN, DATA = 5, 3
 _APPROVALS = 8  # of new logs of the source, at most, for one batch
@@ -120,6 +120,7 @@ class Round:
     """A pipeline of its own over topics of its own.
 
     :param kind: name of the fault.
+    :param batches: how many there are, with a fault in each.
     :param problems: what is wrong at the end, empty when every table equals the model.
     :param endings: exit codes and error codes that commands ended with.
     """
@@ -128,6 +129,7 @@ class Round:
     kind: str
     services: Services
     folder: Path
+    batches: int = 3
     problems: list[str] = field(default_factory=list)
     endings: Counter[str] = field(default_factory=Counter)
 
@@ -194,9 +196,21 @@ class Round:
         path.write_text(yaml.safe_dump(document))
         return path
 
-    def start(self, home: str = "home", verb: Sequence[str] = ("sync",)) -> subprocess.Popen[str]:
+    def start(self, home: str = "home") -> subprocess.Popen[str]:
         """Start one batch."""
         path = self.pipeline(home)
+        return subprocess.Popen(
+            [sys.executable, "-m", "airflow_provider_cdc.cli", "sync", str(path), "--json"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self._variables(path),
+            cwd=path.parent,
+        )
+
+    def _variables(self, path: Path) -> dict[str, str]:
+        """Return the environment of a command on a pipeline's file."""
         kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": self.services.broker.bootstrap}}
         env = {
             **os.environ,
@@ -210,40 +224,38 @@ class Round:
             env["AIRFLOW_CONN_FAULT_STORE"] = json.dumps(store)
         if self._postgres:
             env["AIRFLOW_CONN_FAULT_LEDGER"] = self.services.postgres.conninfo
-        command = [sys.executable, "-m", "airflow_provider_cdc.cli", verb[0], str(path), *verb[1:], "--json"]
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=env,
-            cwd=path.parent,
-        )
+        return env
 
     def ended(self, process: subprocess.Popen[str]) -> Ending:
         """Wait for a command's end and judge it."""
         out, err = process.communicate(timeout=300)
+        return self._judged(process.returncode, out, err)
+
+    def _judged(self, code: int, out: str, err: str) -> Ending:
         try:
             result = json.loads(out)
         except ValueError:
             result = {}
         shown = out if len(out) < 1_000 else f"{out[:700]} … {out[-300:]}"
-        ending = Ending(process.returncode, result.get("error"), shown + err)
-        code = ending.error["code"] if ending.error else "-"
-        self.endings[f"{ending.code} {code}"] += 1
+        ending = Ending(code, result.get("error"), shown + err)
+        self.endings[f"{code} {ending.error['code'] if ending.error else '-'}"] += 1
         if ending.fault is not None:
             self.problems.append(ending.fault)
         return ending
 
     def sync(self, home: str = "home") -> Ending:
         """Carry out one batch; approve each new log of the source that it asks for, as its hint says."""
-        ending = self.ended(self.start(home))
+        ending = self._run(home, "sync")
         for _ in range(_APPROVALS if self.replay.case.style.log_restarts else 0):
             if ending.error is None or ending.error["code"] != NEW_GENERATION:
                 break
-            ending = self.ended(self.start(home, ("approve", "--new-generation")))
+            ending = self._run(home, "approve", "--new-generation")
         return ending
+
+    def _run(self, home: str, verb: str, *options: str) -> Ending:
+        """Run a command that nothing happens to, in a fork."""
+        path = self.pipeline(home)
+        return self._judged(*forked.run([verb, str(path), *options, "--json"], self._variables(path), path.parent))
 
     def heal(self, home: str = "home") -> None:
         """Run the same command until it is done, as Airflow's retries do once the fault is over."""
@@ -262,7 +274,7 @@ class Round:
     def slices(self) -> Iterator[list[Record]]:
         """Yield the records of each batch in the order of sending."""
         everything = [item.record for item in self.replay._sent]
-        ends = [len(everything) * n // BATCHES for n in range(BATCHES + 1)]
+        ends = [len(everything) * n // self.batches for n in range(self.batches + 1)]
         for start, end in pairwise(ends):
             yield everything[start:end]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.rounds import Round, Services
+from tests.sample import ALL
 
 pytestmark = pytest.mark.system
 
@@ -26,6 +27,6 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
 def test_after_a_fault_every_table_equals_the_source(
     number: int, kind: str, services: Services, tmp_path: Path
 ) -> None:
-    one = Round(number, kind, services, tmp_path / "round")
+    one = Round(number, kind, services, tmp_path / "round", batches=3 if ALL else 2)
     one.run()
     assert not one.problems

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each set-up through a real broker with the installed command, in one batch.
+"""Each set-up through a real broker and the command line, in one batch; one of them with the installed command.
 
 ``--every-cut`` also cuts each in two anywhere, and into single records: ten minutes, which the suite spends in memory.
 """
@@ -22,7 +22,7 @@ from airflow_provider_cdc.batch.result import table_states
 from airflow_provider_cdc.ledger import Ledger
 from tests.airflow.shop import rows
 from tests.public_cases.case import NAMES, Case, Ending, problem, read_case, stored_rows
-from tests.services import capture
+from tests.services import capture, forked
 
 if TYPE_CHECKING:
     from tests.services.broker import Broker
@@ -59,10 +59,9 @@ class Pipeline:
         records = [replace(r, topic=self._prefix + r.topic) for r in self.case.records[first:last]]
         capture.replay(self._broker, records, topics)
 
-    def sync(self) -> subprocess.CompletedProcess[str]:
-        """Carry out one batch with the installed command."""
-        line = [str(COMMAND), "sync", str(self.file), "--json"]
-        return subprocess.run(line, capture_output=True, text=True, env=self._environment, cwd=self.folder, timeout=120)
+    def sync(self) -> tuple[int, str, str]:
+        """Carry out one batch; return exit code, output and error output."""
+        return forked.run(["sync", str(self.file), "--json"], self._environment, self.folder)
 
     def ending(self, cut: list[int]) -> Ending:
         """Carry out one batch after each of these numbers of records; return how it ended."""
@@ -70,10 +69,10 @@ class Pipeline:
         for count in cut:
             self.send(sent, count)
             sent = count
-            answer = self.sync()
-            ending.exits.append(answer.returncode)
-            assert answer.returncode in (0, 2, 3, 5), answer.stderr[-2000:]
-            said = json.loads(answer.stdout)
+            code, out, err = self.sync()
+            ending.exits.append(code)
+            assert code in (0, 2, 3, 5), err[-2000:]
+            said = json.loads(out)
         for state in table_states(Ledger(self._ledger), "case").values() if ending.exits[-1] != 2 else ():
             if state.state != "dropped":
                 stored = self._stored(state.database, state.table)
@@ -89,9 +88,27 @@ class Pipeline:
         return stored_rows(list(zip(*(row.values() for row in content), strict=True)))
 
 
+class Installed(Pipeline):
+    """A case's pipeline that the installed command works on."""
+
+    def sync(self) -> tuple[int, str, str]:
+        """Carry out one batch as a user's shell does."""
+        line = [str(COMMAND), "sync", str(self.file), "--json"]
+        ended = subprocess.run(
+            line, capture_output=True, text=True, env=self._environment, cwd=self.folder, timeout=120
+        )
+        return ended.returncode, ended.stdout, ended.stderr
+
+
+@pytest.mark.system
+def test_the_installed_command_gives_the_right_outcome(broker: Broker, tmp_path: Path) -> None:
+    case = read_case(NAMES[0])
+    assert problem(case, Installed(case, broker, tmp_path / "case").ending([len(case.records)])) == ""
+
+
 @pytest.mark.system
 @pytest.mark.parametrize("name", NAMES)
-def test_the_installed_command_gives_the_right_outcome(
+def test_the_command_line_gives_the_right_outcome(
     name: str, broker: Broker, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     case = read_case(name)

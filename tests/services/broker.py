@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -17,6 +20,7 @@ from types import TracebackType
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from airflow_provider_cdc.engine.cache import cache_folder
 from airflow_provider_cdc.engine.jars import fetch, jar_cache
 from airflow_provider_cdc.engine.java import find_java
 from tests.services.process import SHORT_LIVED_JAVA, NotAvailable, Server, free_port
@@ -138,13 +142,27 @@ class OwnBroker(Broker):
             _PROPERTIES.format(plain=plain, controller=controller, sasl=sasl, data=data, user=USER, password=PASSWORD)
         )
         if not data.exists():
-            self._format(properties)
+            self._format(data, properties)
         self._server = Server("Kafka broker", [*self._java, "kafka.Kafka", str(properties)], self.folder / "broker.log")
         # a broker that resumes has other ports
         super().__init__(f"127.0.0.1:{plain}", f"127.0.0.1:{sasl}")
         self._server.wait_until(self._answers, timeout=120)
 
-    def _format(self, properties: Path) -> None:
+    def _format(self, data: Path, properties: Path) -> None:
+        """Make the folder of data, or copy the one that was made before: to make it takes a JVM of its own."""
+        identity = LOCK.read_bytes() + _PROPERTIES.encode()
+        made = cache_folder() / "broker" / hashlib.sha256(identity).hexdigest()[:20]
+        if made.exists():
+            shutil.copytree(made, data)
+            return
+        self._make(properties)
+        part = made.with_name(f"{made.name}.{os.getpid()}")
+        shutil.copytree(data, part)
+        with contextlib.suppress(OSError):  # another process was first
+            part.rename(made)
+        shutil.rmtree(part, ignore_errors=True)
+
+    def _make(self, properties: Path) -> None:
         # One random id in 64 begins with a dash, so it must not stand as an argument of its own.
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         options = ["--standalone", f"--cluster-id={cluster}", "--config", str(properties)]

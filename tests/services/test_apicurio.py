@@ -10,9 +10,10 @@ import pytest
 
 from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
 from airflow_provider_cdc.core.schema_registry.client import ask
+from tests.sample import ALL
 from tests.services.apicurio import Apicurio
 
-SCHEMAS = 300
+SCHEMAS = 300 if ALL else 60
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ def update(story: Story, table: str, **values: Any) -> None:
 
 
 def quarantine(ground: Ground, *arguments: str) -> Answer:
-    return ground.site.launch("quarantine", *arguments).answer()
+    return ground.site.command("quarantine", *arguments)
 
 
 def waiting(ground: Ground, *arguments: str) -> list[dict[str, Any]]:

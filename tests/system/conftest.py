@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topics and a pipeline for each test in the common broker; an empty broker for batches of all there is."""
+"""Topics and a pipeline for each test in the common broker."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.airflow.shop import demand_data
-from tests.services.broker import Broker, OwnBroker
+from tests.services.broker import Broker
 from tests.system.pipeline_site import PipelineSite
 from tests.system.site import Site, source
 
@@ -24,11 +23,3 @@ def shop(broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Pipe
     created = PipelineSite(site, broker, prefix)
     created.feed(0)
     return created
-
-
-@pytest.fixture
-def empty() -> Iterator[Broker]:
-    """Return a broker of its own: what is in it is what a batch takes."""
-    demand_data()
-    with OwnBroker() as running:
-        yield running

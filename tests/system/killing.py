@@ -70,21 +70,21 @@ def inline_kills(count: int, seed: int) -> list[Kill]:
 
 
 def spark_kills(seed: int) -> list[Kill]:
-    """Return four kills, with CDC_SEEDS=2 seven: every process of a Spark application is among them."""
+    """Return two kills, with CDC_SEEDS=2 seven: every process of a Spark application is among these."""
     chance = random.Random(seed)
     kills = [
-        Kill("starting", "jvm", chance.uniform(0, 4)),
         Kill("applying", "driver", chance.uniform(0, 0.1)),
-        Kill("applying", "worker", chance.uniform(0, 0.1)),
-        Kill("committing", "jvm", chance.uniform(0, 0.15)),
+        Kill("committing", "worker", chance.uniform(0, 0.1)),
     ]
     if ALL:
         kills += [
+            Kill("starting", "jvm", chance.uniform(0, 4)),
             Kill("between", "command", chance.uniform(0, 0.004)),
             Kill("landing", "worker", chance.uniform(0, 0.2)),
-            Kill("committing", "worker", chance.uniform(0, 0.1)),
+            Kill("applying", "worker", chance.uniform(0, 0.1)),
+            Kill("committing", "jvm", chance.uniform(0, 0.15)),
         ]
-    chance.shuffle(kills)
+        chance.shuffle(kills)
     return kills
 
 

@@ -69,7 +69,7 @@ class Running:
                 return moment(self)
             assert time.monotonic() < deadline, self.err.read_text()[-2000:]
             # looks that take long would take the processor from what they wait for
-            time.sleep(max(0.0005, 3 * (time.monotonic() - looked)))
+            time.sleep(max(0.002, 3 * (time.monotonic() - looked)))
 
     def answer(self, timeout: float = TIMEOUT) -> Answer:
         """Wait for its end."""
@@ -115,9 +115,13 @@ class Site(Shop):
             )
         return Running(process, out, err, mark)
 
+    def command(self, verb: str, *arguments: str) -> Answer:
+        """Run a command to its end, JSON asked for."""
+        return self.run(verb, "--json", *arguments)
+
     def sync(self, *arguments: str) -> Answer:
         """Carry out one batch."""
-        return self.launch("sync", *arguments).answer()
+        return self.command("sync", *arguments)
 
     def sync_patiently(self, timeout: float = 90.0) -> tuple[Answer, list[Answer]]:
         """Run the same command until its result does not ask to try again; return its answer and those before."""

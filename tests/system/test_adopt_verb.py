@@ -16,7 +16,7 @@ pytestmark = pytest.mark.system
 
 def test_a_copied_lake_is_refused_and_goes_on_once_it_is_adopted(shop: PipelineSite) -> None:
     site = shop.site
-    assert site.launch("adopt").answer().code == 3, "there is no lake yet"
+    assert site.command("adopt").code == 3, "there is no lake yet"
     assert site.sync().code == 0
     copy = replace(site, folder=site.folder.with_name("copy"))
     shutil.copytree(site.lake, copy.lake)
@@ -26,10 +26,10 @@ def test_a_copied_lake_is_refused_and_goes_on_once_it_is_adopted(shop: PipelineS
     assert (refused.code, refused.json["error"]["code"]) == (3, "lake.moved")
     assert "airflow-cdc adopt" in refused.json["error"]["hint"]
     assert sorted(str(path) for path in copy.lake.rglob("*")) == before
-    assert copy.launch("maintain").answer().code in (0, 3)
-    adopted = copy.launch("adopt").answer()
+    assert copy.command("maintain").code in (0, 3)
+    adopted = copy.command("adopt")
     assert (adopted.code, adopted.json["root"]) == (0, str(copy.lake))
-    assert copy.launch("adopt").answer().json == adopted.json
+    assert copy.command("adopt").json == adopted.json
     for each in (copy, site):
         assert each.sync().code == 0
         assert unequal(each, 1) == {}

@@ -53,7 +53,7 @@ def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(
     story.insert("x", WIDE, id=2, v="two", n=2)
     ground.append(story)
 
-    asks = site.launch("plan", "--explain").answer().json["explain"]["asks"]
+    asks = site.command("plan", "--explain").json["explain"]["asks"]
     assert [(item["table"], item["policy"], item["answer"]) for item in asks] == [
         ("t", "on_truncate", "open"),
         ("u", "on_truncate", "open"),
@@ -66,7 +66,7 @@ def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(
         "tuvx", "[apply.approval_required]"
     )
     assert [ids(site, table) for table in "tuvx"] == [[1], [1], [1], [1]]
-    waiting = site.launch("approve").answer()
+    waiting = site.command("approve")
     assert (waiting.code, [item["table"] for item in waiting.json["asked_changes"]]) == (0, ["t", "u", "v", "x"])
     people = site.run("approve")
     lines = people.out.splitlines()
@@ -77,10 +77,10 @@ def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(
         name = table["table"]
         assert f"`airflow-cdc approve PIPELINE.yaml shop.{name} --change {named[name]}`" in table["reason"]
 
-    approved = site.launch("approve", "shop.t", "--by", "ann").answer()
+    approved = site.command("approve", "shop.t", "--by", "ann")
     assert (approved.code, approved.json["asked_changes"][0]["by"]) == (3, "ann"), approved.err  # others still wait
     assert ids(site, "t") == [2]
-    denied = site.launch("approve", "shop.u", "--deny", "--by", "bob").answer()
+    denied = site.command("approve", "shop.u", "--deny", "--by", "bob")
     assert denied.code == 3, denied.err
     assert ids(site, "u") == [1, 2]
     for name, value in site.env().items():
@@ -98,15 +98,15 @@ def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(
     repeated = task.execute({})
     assert (repeated["status"], repeated["repeated"]) == ("done", True)
     for again in ("shop.u",), ("shop.v", "--deny"):  # nothing waits, and the newest decision is another one
-        answer = site.launch("approve", *again).answer()
+        answer = site.command("approve", *again)
         assert (answer.code, answer.json["error"]["code"]) == (3, "approve.nothing_waits"), again
     assert ids(site, "u") == [1, 2]
     assert ids(site, "v") == []
-    assert site.launch("approve", "--deny").answer().code == 2
+    assert site.command("approve", "--deny").code == 2
 
     site.ledger.unlink()
     assert site.sync().code == 0
-    history = {table["table"]: table for table in site.launch("tables", "--history").answer().json}
+    history = {table["table"]: table for table in site.command("tables", "--history").json}
     for table, event, policy, words in (
         ("t", "truncate", "ask", "approved by ann at "),
         ("u", "truncate", "ask", "denied by bob at "),
@@ -119,5 +119,5 @@ def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(
         assert line["detail"].startswith(words)
         assert line["statement"]
     assert [version["policy"] for version in history["x"]["versions"]] == ["apply", "ask"]
-    assert site.launch("rebuild", "shop.t", "shop.u").answer().code == 0
+    assert site.command("rebuild", "shop.t", "shop.u").code == 0
     assert [ids(site, table) for table in "tu"] == [[2], [1, 2]]

@@ -32,7 +32,7 @@ def test_the_next_batch_does_what_was_explained_and_nothing_was_written(ground: 
     ground.produce(ground.topic("customers"), b"no JSON at all")
     ground.site.changes["policy"] = {"quarantine_limit": 1}
     before = written(ground)
-    answer = ground.site.launch("plan", "--explain").answer()
+    answer = ground.site.command("plan", "--explain")
     assert answer.code == 0, answer.err
     assert written(ground) == before
     explained = answer.json["explain"]
@@ -67,7 +67,7 @@ def test_tables_that_would_park_are_named(ground: PipelineSite) -> None:
     assert text.code == 0
     assert "land.quarantine_exceeded" in text.out and "customers" in text.out
     before = written(ground)
-    explained = ground.site.launch("plan", "--explain").answer().json["explain"]
+    explained = ground.site.command("plan", "--explain").json["explain"]
     assert written(ground) == before
     assert explained["error"] is None
     assert explained["parks"] == ["shop.customers"]

@@ -34,7 +34,7 @@ def test_history_of_a_table_that_was_altered_truncated_parked_and_repaired(broke
     site.changes["tables"] = {"shop.t": {"quarantine_limit": 1}}
     assert site.sync().code == 0
 
-    answer = site.launch("tables", "--history").answer()
+    answer = site.command("tables", "--history")
     assert answer.code == 0, answer.err
     (table,) = answer.json
     assert (table["database"], table["table"]) == ("shop", "t")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.airflow.shop import demand_data
 from tests.sample import ALL
 from tests.services.broker import Broker
 from tests.system import processes
@@ -23,10 +24,13 @@ pytestmark = pytest.mark.system
 _PIPELINES = "cdc_pipelines"
 
 
-def test_kills_with_the_inline_engine(empty: Broker, tmp_path: Path) -> None:
-    names = "ab" if ALL else "a"
-    sites = [(site_of(tmp_path / name, empty, "inline"), inline_kills(8, seed)) for seed, name in enumerate(names)]
-    hits = trials(sites, empty, first=2)
+def test_kills_with_the_inline_engine(broker: Broker, tmp_path: Path) -> None:
+    demand_data()
+    names, topics = "ab" if ALL else "a", "killed"
+    sites = [
+        (site_of(tmp_path / name, broker, "inline", topics), inline_kills(8, seed)) for seed, name in enumerate(names)
+    ]
+    hits = trials(sites, broker, topics, first=2 if ALL else 4)
     assert_kills_met_batches(hits, 4 * len(names))
     assert {hit.kill.target for hit in hits} == {"command", "engine"}
 

@@ -102,20 +102,20 @@ def test_old_rows_job_documents_and_states_go(request: pytest.FixtureRequest) ->
     assert site.sync().code == 0
     ground.feed(1)
     assert site.sync().code == 0
-    young = site.launch("maintain").answer()
+    young = site.command("maintain")
     assert young.json["log"] == {"through": 0, "files": 0, "file_bytes": 0, "jobs": 0, "folded": 0}
 
     ground.feed(2)
     assert site.sync().code == 0
     _make_old(site, 2)
-    done = site.launch("maintain").answer()
+    done = site.command("maintain")
     assert done.code == 0, done.err
     log = done.json["log"]
     assert (log["through"], log["jobs"], log["folded"], done.json["batches"]) == (2, 2, 2, 1)
     assert log["files"] > 0
     assert not site.log(1).exists() and not site.log(2).exists()
     assert not site.job(2).exists() and site.job(3).exists()
-    again = site.launch("maintain").answer().json
+    again = site.command("maintain").json
     assert (again["log"]["files"], again["log"]["folded"], again["batches"]) == (0, 0, 0)
     assert unequal(site, 2) == {}
 

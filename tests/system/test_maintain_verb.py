@@ -45,14 +45,14 @@ def files(ground: PipelineSite) -> dict[str, int]:
 
 
 def test_tables_stay_equal_in_fewer_files_and_a_second_run_does_nothing(ground: PipelineSite) -> None:
-    assert ground.site.launch("maintain").answer().json == NOTHING
+    assert ground.site.command("maintain").json == NOTHING
     assert ground.site.sync().code == 0
     ground.feed(1)
     assert ground.site.sync().code == 0
     before = files(ground)
     several = sorted(name for name, count in before.items() if count > 1)
     assert several
-    done = ground.site.launch("maintain").answer()
+    done = ground.site.command("maintain")
     assert done.code == 0, done.err
     lines = {line["table"]: line for line in done.json["tables"]}
     for name in several:
@@ -61,7 +61,7 @@ def test_tables_stay_equal_in_fewer_files_and_a_second_run_does_nothing(ground: 
     assert not any("error" in line for line in lines.values())
     assert max(files(ground).values()) == 1
     assert unequal(ground.site, 1) == {}
-    again = ground.site.launch("maintain").answer().json["tables"]
+    again = ground.site.command("maintain").json["tables"]
     assert {(line["compacted"], line["written"], line["vacuumed"], line["checkpoint"]) for line in again} == {
         (0, 0, 0, False)
     }

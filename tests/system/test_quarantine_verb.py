@@ -51,7 +51,7 @@ def below(ground: Ground, number: int, *tables: str) -> CheckResult:
 
 
 def stale(ground: Ground) -> dict[str, int]:
-    tables = ground.site.launch("tables").answer().json
+    tables = ground.site.command("tables").json
     return {table["table"]: table["stale_rows"] for table in tables}
 
 
@@ -151,7 +151,7 @@ def test_a_row_that_does_not_fit_is_replaced_by_its_repaired_record(ground: Grou
     assert (done.code, done.json["status"]) == (0, "done"), done.out + done.err
     assert rows(ground.site.lake, "shop", "sick") == [{"id": 1, "v": "one"}, {"id": 2, "v": "two"}]
     assert waiting(ground) == []
-    again = ground.site.launch("replay").answer()
+    again = ground.site.command("replay")
     assert again.code == 0, again.err
     assert len(rows(ground.site.lake, "shop", "sick")) == 2
 

@@ -36,11 +36,11 @@ def test_tables_that_are_deleted_or_changed_by_others_are_made_again(ground: Pip
     assert "[sink.missing]" in reasons["customers"] and "airflow-cdc rebuild" in reasons["customers"]
     assert "[sink.changed_by_other]" in reasons["orders"]
 
-    one = ground.site.launch("rebuild", "shop.customers").answer()
+    one = ground.site.command("rebuild", "shop.customers")
     assert one.code == 3, "shop.orders is parked still"
     actions = {line["table"]: (line["action"], line["state"]) for line in one.json["tables"]}
     assert actions == {"customers": ("create", "ok"), "orders": ("", "parked")}
-    done = ground.site.launch("rebuild", "shop.orders", "shop.customers").answer()
+    done = ground.site.command("rebuild", "shop.orders", "shop.customers")
     assert (done.code, done.json["status"], done.json["records"]) == (0, "done", 0), done.err
     assert {line["table"]: line["action"] for line in done.json["tables"]} == {
         "customers": "overwrite",
@@ -58,7 +58,7 @@ def test_a_table_whose_rows_left_the_change_log_stays_as_it_is(ground: PipelineS
     version = DeltaTable(str(ground.site.location("customers"))).version()
     for file in ground.site.log(1).glob("*.parquet"):
         file.unlink()
-    failed = ground.site.launch("rebuild", "shop.customers").answer()
+    failed = ground.site.command("rebuild", "shop.customers")
     assert (failed.code, failed.json["status"]) == (3, "parked"), failed.err
     (line,) = failed.json["tables"]
     assert (line["table"], line["state"], line["action"]) == ("customers", "ok", "")
@@ -74,7 +74,7 @@ def test_a_table_whose_rows_left_the_change_log_stays_as_it_is(ground: PipelineS
 
 def test_without_an_ad_hoc_snapshot_a_table_stays_as_it_is(ground: PipelineSite) -> None:
     for options in ([], ["--since", "2020-01-01T00:00:00Z"]):
-        failed = ground.site.launch("rebuild", "shop.customers", "--from", "snapshot", *options).answer()
+        failed = ground.site.command("rebuild", "shop.customers", "--from", "snapshot", *options)
         assert (failed.code, failed.json["status"], failed.json["parked"]) == (3, "parked", []), failed.err
         (line,) = failed.json["tables"]
         assert (line["table"], line["state"]) == ("customers", "ok")
@@ -83,9 +83,9 @@ def test_without_an_ad_hoc_snapshot_a_table_stays_as_it_is(ground: PipelineSite)
 
 
 def test_a_table_that_is_not_there_or_files_without_a_time_are_problems_of_the_command(ground: PipelineSite) -> None:
-    untimed = ground.site.launch("rebuild", "shop.customers", "--from", "customers.parquet").answer()
+    untimed = ground.site.command("rebuild", "shop.customers", "--from", "customers.parquet")
     assert (untimed.code, untimed.json["error"]["code"]) == (2, "configuration") and "needs since" in untimed.err
-    refused = ground.site.launch("rebuild", "shop.custmers").answer()
+    refused = ground.site.command("rebuild", "shop.custmers")
     assert refused.code == 2
     assert json.loads(refused.out)["error"]["code"] == "configuration"
     assert "did you mean 'shop.customers'?" in refused.err
@@ -95,11 +95,11 @@ def test_a_table_that_is_not_there_or_files_without_a_time_are_problems_of_the_c
 def test_a_signal_asks_the_connector_for_an_incremental_snapshot(ground: PipelineSite) -> None:
     topic = f"{ground.prefix}.signals"
     ground.site.changes["source"]["signal_topic"] = topic
-    missing = ground.site.launch("rebuild", "shop.orders", "--signal").answer()
+    missing = ground.site.command("rebuild", "shop.orders", "--signal")
     assert (missing.code, missing.json["error"]["code"]) == (2, "kafka.topic_unknown"), missing.out
     ground.broker.create_topic(topic, 1)
     before = datetime.now(UTC)
-    sent = ground.site.launch("rebuild", "shop.orders", "shop.customers", "--signal").answer()
+    sent = ground.site.command("rebuild", "shop.orders", "shop.customers", "--signal")
     assert sent.code == 0, sent.err
     assert (sent.json["topic"], sent.json["tables"]) == (topic, ["shop.orders", "shop.customers"])
     assert before - timedelta(seconds=10) < datetime.fromisoformat(sent.json["since"]) < datetime.now(UTC)
@@ -109,7 +109,7 @@ def test_a_signal_asks_the_connector_for_an_incremental_snapshot(ground: Pipelin
         "type": "execute-snapshot",
         "data": {"data-collections": [r"shop\.orders", r"shop\.customers"], "type": "INCREMENTAL"},
     }
-    unknown = ground.site.launch("rebuild", "shop.order", "--signal").answer()
+    unknown = ground.site.command("rebuild", "shop.order", "--signal")
     assert unknown.code == 2 and "did you mean 'shop.orders'" in unknown.json["error"]["message"]
     assert len(_records(ground, topic)) == 1, "nothing was sent for a table that is not known"
     assert ground.site.sync().code == 0, "signals are not read"

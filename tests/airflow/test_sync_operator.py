@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operator that runs batches, by itself: its arguments, and what it does when something is wrong."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_cdc.batch.result import BatchResult, UnsettledTable
+from airflow_provider_cdc.core.model.status import ResultStatus
+from airflow_provider_cdc.engine.process import run_process
+from tests.system import processes
+
+from .shop import Shop
+
+pytestmark = pytest.mark.airflow
+
+
+def operator(shop: Shop, **more: Any) -> Any:
+    from airflow_provider_cdc import CdcSyncOperator
+
+    return CdcSyncOperator(task_id="sync", pipeline=shop.document(), **more)
+
+
+def test_every_template_field_is_an_attribute(shop: Shop) -> None:
+    from airflow_provider_cdc import CdcReceivedSensor
+
+    sensor = CdcReceivedSensor(task_id="wait", pipeline=shop.document(), until="{{ data_interval_end }}")
+    for task in (operator(shop), sensor):
+        assert all(hasattr(task, name) for name in task.template_fields)
+
+
+def test_construction_looks_at_nothing(tmp_path: Path) -> None:
+    from airflow_provider_cdc import CdcSyncOperator
+
+    task = CdcSyncOperator(task_id="sync", pipeline=str(tmp_path / "not there.yaml"), until="{{ nonsense }}")
+    assert task.until == "{{ nonsense }}"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("empty", [None, "", "None"])
+def test_no_time_means_now(shop: Shop, empty: str | None) -> None:
+    result = operator(shop, until=empty).execute({})
+    assert (result["status"], result["records"] > 3000) == ("done", True)
+
+
+def test_what_stays_wrong_fails_without_retry_and_what_passes_is_retried(shop: Shop) -> None:
+    from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+
+    shop.changes = {"source": {"topics": "nowhere"}}
+    with pytest.raises(AirflowFailException, match=r"kafka\.topic_unknown"):
+        operator(shop).execute({})
+    with pytest.raises(AirflowFailException, match="is not an ISO time"):
+        operator(shop, until="soon").execute({})
+    shop.changes = {}
+    from airflow_provider_cdc.ledger import Ledger
+
+    with (
+        Ledger(f"sqlite:///{shop.ledger}").lease("shop", "somebody else"),
+        pytest.raises(AirflowException, match="somebody else") as busy,
+    ):
+        operator(shop, lease_wait=timedelta(0)).execute({})
+    assert not isinstance(busy.value, AirflowFailException)
+
+
+def test_parked_tables_fail_after_the_others_are_committed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
+
+    parked = [UnsettledTable("shop", "orders", "needs rebuild")]
+    result = BatchResult("shop", 4, ResultStatus.PARKED, 9, seconds=1.0, parked=parked)
+    monkeypatch.setattr("airflow_provider_cdc.batch.runner.run_batch", lambda *_, **__: result)
+    with pytest.raises(AirflowFailException, match=r"batch 4 is committed.*shop\.orders: needs rebuild"):
+        operator(shop).execute({})
+    assert operator(shop, on_parked="warn").execute({})["status"] == "parked"
+    with pytest.raises(AirflowSkipException, match=r"shop\.orders: needs rebuild"):
+        operator(shop, on_parked="skip").execute({})
+
+
+def test_waiting_tables_fail_with_retry_after_the_others_are_committed(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+
+    waiting = [UnsettledTable("shop", "orders", "a schema change is still missing")]
+    result = BatchResult("shop", 4, ResultStatus.WAITING, 9, seconds=1.0, parked=[], waiting=waiting)
+    monkeypatch.setattr("airflow_provider_cdc.batch.runner.run_batch", lambda *_, **__: result)
+    with pytest.raises(AirflowException, match=r"batch 4 .*shop\.orders: a schema change is still missing") as error:
+        operator(shop).execute({})
+    assert not isinstance(error.value, AirflowFailException)
+
+
+def test_a_killed_task_stops_its_engine(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    from airflow.providers.common.compat.sdk import AirflowException
+
+    monkeypatch.setattr("airflow_provider_cdc.engine.inline.run_process", run_process)
+    task = operator(shop)
+
+    def kill_when_it_works() -> None:
+        while not any("launch/run.py" in processes.command(pid) for pid in processes.descendants(os.getpid())):
+            time.sleep(0.002)
+        task.on_kill()
+
+    threading.Thread(target=kill_when_it_works, daemon=True).start()
+    started = time.monotonic()
+    with pytest.raises(AirflowException, match="the task was killed"):
+        task.execute({})
+    assert time.monotonic() - started < 60
+    assert operator(shop).execute({})["status"] == "done"
