@@ -143,6 +143,13 @@ def _lost_at_the_time(name: str, problem: str) -> bool:
     return (name, full, column, key) in LOST_AT_THE_TIME
 
 
+def demand_unseen_changes(lake: Lake) -> None:
+    """Demand that changes which row events do not show parked their tables."""
+    reasons = {state.reason for state in lake.states.values() if state.database == "opaque" and state.state == "parked"}
+    assert any("TRUNCATE PARTITION" in reason for reason in reasons)
+    assert any("AUTO_INCREMENT" in reason for reason in reasons)
+
+
 @pytest.mark.parametrize(("name", "batches"), [*((name, 4 * TIMES) for name in (*CAPTURES, "shop")), ("public-a", 1)])
 def test_capture_in_batches_cut_anywhere_gives_the_final_content(
     name: str, batches: int, captured, tmp_path: Path
@@ -151,6 +158,8 @@ def test_capture_in_batches_cut_anywhere_gives_the_final_content(
     for ends in random_cuts(full_ends(records(name)), batches, seed=batches):
         lake.sync_to(ends)
     compare(name, lake, folder(name) / "source_final.jsonl.xz")
+    if name != "shop":
+        demand_unseen_changes(lake)
     if batches == 1:  # a row that came before its DDL may be counted in each batch that looks at it again
         assert lake.quarantined == (1 if name == "public-a" else 0)
 
@@ -186,12 +195,3 @@ def test_capture_stopped_at_recorded_points_gives_the_content_of_that_moment(
             binlog = json.loads(next(lines))
         lake.sync_to(cut_before(records(name), binlog["file"], binlog["pos"]))
         compare(name, lake, truth, moment=True)
-
-
-@pytest.mark.parametrize("name", CAPTURES)
-def test_changes_that_row_events_do_not_show_park_their_table(name: str, captured, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, captured(name).bootstrap, schema_topic(name), options=stated(name))
-    lake.sync_to(full_ends(records(name)))
-    reasons = {state.reason for state in lake.states.values() if state.database == "opaque" and state.state == "parked"}
-    assert any("TRUNCATE PARTITION" in reason for reason in reasons)
-    assert any("AUTO_INCREMENT" in reason for reason in reasons)

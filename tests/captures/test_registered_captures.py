@@ -92,6 +92,7 @@ def unlisted(name: str, ends: Ends) -> Ends:
     return result
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("cuts", [1, 3, 12])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_capture_cut_anywhere_gives_the_final_content(

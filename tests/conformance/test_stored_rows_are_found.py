@@ -21,6 +21,7 @@ from tests.conformance.catalog_tables import differing
 from tests.conformance.edge_tables import GROUPS, READERS, WRITERS, by_filters, edge_rows, not_found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("group", GROUPS)
 def test_each_stored_row_is_found_by_its_values(writer: str, group: str, tmp_path: Path) -> None:

@@ -97,7 +97,10 @@ def cuts(count: int, format: str) -> Iterator[tuple[int, ...]]:
 def outcomes(format: str, story: Story, log: Log, lake: Path, **pipeline: Any) -> dict[tuple[int, ...], Outcome]:
     """Return how each cut ends: state, reason and rows of each table that is not dropped."""
     sent = messages(format, story)
-    return {cut: _outcome(format, sent, cut, log, lake / "-".join(map(str, cut)), pipeline) for cut in cuts(len(sent), format)}
+    return {
+        cut: _outcome(format, sent, cut, log, lake / "-".join(map(str, cut)), pipeline)
+        for cut in cuts(len(sent), format)
+    }
 
 
 def script_of(format: str, log: Log, root: Path, **pipeline: Any) -> Script:

@@ -22,8 +22,9 @@ from tests.histories.checksums import checksums
 from tests.histories.log import Log
 from tests.histories.run import Replay, described, inline
 from tests.histories.tools import TOOLS
+from tests.sample import TIMES
 
-SEEDS = range(300, 307)
+SEEDS = range(300, 300 + 4 * TIMES)
 
 
 def outcome(result: Result) -> dict[str, Any]:
