@@ -24,11 +24,13 @@ from spark_jobs.sinks.contract import Action, WriterRule
 from spark_jobs.sinks.iceberg import shared_merge
 from spark_jobs.sinks.iceberg.partitions import spec_by_id
 from spark_jobs.sinks.iceberg.sink import IcebergSink, open_sink
+from tests.sample import TIMES
 from tests.services.rest_catalog import LosingProxy, shared_catalog
 from tests.sinks.actions import APP, columns_of, commit, rows
 from tests.sinks.kinds import options_of
 
 KINDS = ("iceberg", "iceberg copy-on-write")
+MERGES = 3 * TIMES
 NONE = pa.table({"id": pa.array([], pa.int64())})
 COLUMNS = columns_of(rows().schema, "id")
 LIMITED = WriterRule(None, 0, 1 << 40)  # no merge is small enough for one task
@@ -88,16 +90,16 @@ def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Shared:
 
 def test_many_merges_leave_what_one_task_leaves(shared: Shared, tmp_path: Path) -> None:
     chance, one = random.Random(5), Shared(shared.sink, tmp_path, "one")
-    for _ in range(6):
+    for _ in range(MERGES):
         keys = chance.sample(range(430), 60)
         one.by_task(merge(keys[:40], *keys[40:]))
         assert shared.stage(merge(keys[:40], *keys[40:])).writer == "spark"
         assert shared.drive() == [None]
         assert shared.content() == one.content()
     mine, other = (table.sink.open(table.location) for table in (shared, one))
-    assert (mine.version, mine.applied(APP)) == (other.version, other.applied(APP)) == (10, 10)
+    assert (mine.version, mine.applied(APP)) == (other.version, other.applied(APP)) == (4 + MERGES, 4 + MERGES)
     facts = mine.facts(APP) or {}
-    assert (facts.pop("writer")["name"], facts) == ("spark", {"app": APP, "seq": 10})
+    assert (facts.pop("writer")["name"], facts) == ("spark", {"app": APP, "seq": 4 + MERGES})
     assert mine.foreign_commit(4) is None
     said = mine.table.current_snapshot().summary.additional_properties
     assert int(said["total-records"]) - int(said["total-position-deletes"]) == len(shared.content())
