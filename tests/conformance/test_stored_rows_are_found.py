@@ -31,18 +31,22 @@ def test_each_stored_row_is_found_by_its_values(writer: str, group: str, tmp_pat
     assert missed == {name: [] for name in READERS}
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_each_stored_row_is_found_by_filters(group: str, tmp_path: Path) -> None:
-    rows = edge_rows(group)
-    WRITERS["appends"](str(tmp_path / "t"), rows)
-    assert not_found(by_filters, tmp_path / "t", rows) == []
+@pytest.fixture(scope="module", params=GROUPS)
+def appended(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[pa.Table, Path]:
+    """Return the rows of a group of types, and a table that holds each in a file of its own and is only read."""
+    rows, location = edge_rows(request.param), tmp_path_factory.mktemp("appended") / "t"
+    WRITERS["appends"](str(location), rows)
+    return rows, location
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_duckdb_finds_each_row_and_reads_what_was_stored(group: str, tmp_path: Path) -> None:
-    rows = edge_rows(group)
-    WRITERS["appends"](str(tmp_path / "t"), rows)
-    table = by_duckdb.delta(str(tmp_path / "t"))
+def test_each_stored_row_is_found_by_filters(appended: tuple[pa.Table, Path]) -> None:
+    rows, location = appended
+    assert not_found(by_filters, location, rows) == []
+
+
+def test_duckdb_finds_each_row_and_reads_what_was_stored(appended: tuple[pa.Table, Path]) -> None:
+    rows, location = appended
+    table = by_duckdb.delta(str(location))
     assert differing(by_duckdb.query(f"SELECT * FROM {table}"), rows) == {}
     for row in rows.to_pylist():
         assert by_duckdb.ids_of(table, row, rows.schema) == [row["id"]], row
