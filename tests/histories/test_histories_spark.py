@@ -27,12 +27,13 @@ from tests.histories.cases import case_of, judge
 from tests.histories.generate import THEMES
 from tests.histories.log import Log, save, with_log
 from tests.histories.tools import TOOLS
+from tests.sample import TIMES
 from tests.services.spark_cluster import SparkCluster
 
 pytestmark = pytest.mark.spark
 
-COUNT = int(os.environ.get("CDC_HISTORIES", "15"))
-_MERGED = 4  # histories
+COUNT = int(os.environ.get("CDC_HISTORIES", 10 * TIMES))
+_MERGED = 2 * TIMES  # histories
 ROOT = Path(__file__).resolve().parents[2]
 
 
