@@ -181,7 +181,7 @@ def test_spark_reads_and_finds_each_row_of_an_iceberg_table(own: Any, groups: tu
     assert rows_not_found(own, table.metadata_location, rows, "iceberg") == set()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS if ALL else KINDS[:1])
 def test_spark_reads_an_iceberg_table_through_all_changes_of_its_columns(own: Any, kind: str, tmp_path: Path) -> None:
     table, rows = changed(kind, tmp_path)
     assert differing(_of_catalog(own, table.table), rows) == {}
@@ -197,7 +197,7 @@ def test_spark_finds_each_row_in_its_partition(own: Any, way: str, groups: tuple
     assert rows_not_found(own, table.metadata_location, rows, "iceberg") == set()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS if ALL else KINDS[:1])
 def test_spark_reads_an_iceberg_table_that_is_partitioned_in_several_ways(own: Any, kind: str, tmp_path: Path) -> None:
     table, rows = repartitioned(kind, tmp_path)
     assert differing(_of_catalog(own, table.table), rows) == {}
