@@ -19,6 +19,7 @@ from spark_jobs.tasks.maintain_table import maintain_table
 from tests.conformance import by_duckdb
 from tests.conformance.catalog_tables import differing
 from tests.conformance.edge_tables import GROUPS, READERS, WRITERS, by_filters, edge_rows, not_found
+from tests.sample import ALL
 
 
 @pytest.mark.sampled
@@ -39,9 +40,11 @@ def appended(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return rows, location
 
 
-def test_each_stored_row_is_found_by_filters(appended: tuple[pa.Table, Path]) -> None:
-    rows, location = appended
-    assert not_found(by_filters, location, rows) == []
+@pytest.mark.parametrize("group", GROUPS if ALL else ["decimals"])  # its files are chosen as those of "dataset"
+def test_each_stored_row_is_found_by_filters(group: str, tmp_path: Path) -> None:
+    rows = edge_rows(group)
+    WRITERS["appends"](str(tmp_path / "t"), rows)
+    assert not_found(by_filters, tmp_path / "t", rows) == []
 
 
 def test_duckdb_finds_each_row_and_reads_what_was_stored(appended: tuple[pa.Table, Path]) -> None:
@@ -63,6 +66,7 @@ def test_duckdb_finds_each_row_and_reads_what_was_stored(appended: tuple[pa.Tabl
     ],
 )
 @pytest.mark.parametrize("is_checkpointed", [False, True])
+@pytest.mark.sampled
 def test_a_table_has_bounds_of_the_columns_that_its_properties_choose(
     properties: dict[str, str], is_checkpointed: bool, tmp_path: Path
 ) -> None:

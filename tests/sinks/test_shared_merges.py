@@ -141,7 +141,8 @@ def test_a_merge_that_is_shared_keeps_to_the_partitions_of_the_rule(shared: Shar
     columns = rows().schema.append(pa.field("d", pa.decimal128(9, 2))).append(pa.field("b", pa.binary()))
     for way in ways:
         keys = chance.sample(range(430), 80)
-        some = piece(keys[:50], chance.choice(("new", "old", "x")))
+        word = chance.choice(("new", "old", "x"))
+        some = rows(*((key, f"{word}{key % 7}") for key in keys[:50]))  # each value is a partition
         amounts = pa.array([Decimal(key % 3) for key in keys[:50]], columns.field("d").type)
         marks = pa.array([b"\xff\0" * (key % 2) for key in keys[:50]])
         some = some.append_column("d", amounts).append_column("b", marks)
