@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,10 @@ class MessageReader:
         closed: Mapping[str, Collection[str]] | None = None,
     ) -> None:
         self._message = message
-        self._schema, self._handler = _made(message, _fixed(fields), _fixed(closed))
+        key = message, _fixed(fields), _fixed(closed)
+        if key not in _MADE:
+            _MADE[key] = _make(*key)
+        self._schema, self._handler = _MADE[key]
 
     def read(self, data: pa.Array) -> tuple[pa.RecordBatch, BoolArray]:
         """Return one row per message, and which messages are malformed: their rows are those of an empty message.
@@ -124,8 +126,11 @@ def _fixed(fields: Mapping[str, Collection[str]] | None) -> _Fixed:
     return frozenset((name, frozenset(members)) for name, members in (fields or {}).items())
 
 
-@cache  # a format is opened several times per task, and these few cost more than a small batch
-def _made(message: type[Message], fields: _Fixed, closed: _Fixed) -> tuple[pa.Schema, Any]:
+# a format is opened several times per task, and these few cost more than a small batch
+_MADE: dict[tuple[type[Message], _Fixed, _Fixed], tuple[pa.Schema, Any]] = {}
+
+
+def _make(message: type[Message], fields: _Fixed, closed: _Fixed) -> tuple[pa.Schema, Any]:
     """Return the columns of messages of a kind, and what reads them with bytes in place of texts.
 
     ptars is slow at checking texts: it reads bytes, and Arrow checks and makes texts of them.
