@@ -44,11 +44,13 @@ def here(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
 class Shared:
     """A table of several files, and the lake in which merges are staged."""
 
-    def __init__(self, sink: IcebergSink, folder: Path, name: str = "t") -> None:
+    def __init__(self, sink: IcebergSink, folder: Path, name: str = "t", most: int = 1000) -> None:
         self.sink, self.location = sink, str(folder / "db" / name)
         self.lake, self.folder, self.seq = Storage(str(folder / "lake")), f"staged/{name}", 0
         for begin in range(0, 400, 100):
-            self.by_task(Action("append" if begin else "create", commit(0), piece(range(begin, begin + 100), "old")))
+            self.by_task(
+                Action("append" if begin else "create", commit(0), piece(range(begin, begin + 100), "old", most))
+            )
 
     def by_task(self, action: Action) -> None:
         action = self._numbered(action)
@@ -75,8 +77,9 @@ class Shared:
         return self.sink.open(self.location).rows().sort_by("id").to_pylist()
 
 
-def piece(keys: Sequence[int], value: str) -> pa.Table:
-    return rows(*((key, f"{value}{key}") for key in keys))
+def piece(keys: Sequence[int], value: str, most: int = 1000) -> pa.Table:
+    """Return rows with so many values at most."""
+    return rows(*((key, f"{value}{key % most}") for key in keys))
 
 
 def merge(keys: Sequence[int], *gone: int, value: str = "new") -> Action:
@@ -136,13 +139,12 @@ def test_columns_may_change_in_a_merge_that_is_shared(shared: Shared, tmp_path: 
 
 def test_a_merge_that_is_shared_keeps_to_the_partitions_of_the_rule(shared: Shared, tmp_path: Path) -> None:
     """Let the way change with each merge, so that parts let rows go from files of several ways."""
-    chance, one = random.Random(6), Shared(shared.sink, tmp_path, "one")
+    chance, (one, shared) = random.Random(6), (Shared(shared.sink, tmp_path, name, most=7) for name in ("one", "two"))
     ways = (("truncate(2, v)",), ("bucket(3, id)", "v"), ("truncate(2, v)",), ("d", "b"), ())
     columns = rows().schema.append(pa.field("d", pa.decimal128(9, 2))).append(pa.field("b", pa.binary()))
     for way in ways:
         keys = chance.sample(range(430), 80)
-        word = chance.choice(("new", "old", "x"))
-        some = rows(*((key, f"{word}{key % 7}") for key in keys[:50]))  # each value is a partition
+        some = piece(keys[:50], chance.choice(("new", "old", "x")), most=7)  # each value is a partition
         amounts = pa.array([Decimal(key % 3) for key in keys[:50]], columns.field("d").type)
         marks = pa.array([b"\xff\0" * (key % 2) for key in keys[:50]])
         some = some.append_column("d", amounts).append_column("b", marks)
