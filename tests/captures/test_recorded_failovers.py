@@ -103,7 +103,7 @@ def test_after_the_approval_each_recorded_point_is_equal(name: str, log: Log, tm
     assert len(approved) == 1
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled
 @pytest.mark.parametrize("ragged", [False, True])
 @pytest.mark.parametrize("cuts", [1, 3, 12])
 @pytest.mark.parametrize("seed", SEEDS)
