@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.sample import ALL, left_out
+
 if TYPE_CHECKING:
     from airflow_provider_cdc.engine.java import JavaHome
     from tests.services.broker import Broker
@@ -59,6 +61,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     starts = item.get_closest_marker("spark") or "session" in getattr(item, "fixturenames", ())
     if starts and not item.nodeid.startswith(SPARK_TESTS):
         pytest.fail("this test starts Spark: name its file in SPARK_TESTS of tests/conftest.py", pytrace=False)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what the suite samples, unless a test is asked for by name."""
+    if ALL or any("::" in name for name in config.args):
+        return
+    rest = set(left_out(items))
+    if rest:
+        config.hook.pytest_deselected(items=list(rest))
+        items[:] = [item for item in items if item not in rest]
 
 
 def pytest_collection_finish() -> None:

@@ -4,7 +4,57 @@
 from __future__ import annotations
 
 import os
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from itertools import combinations
+
+import pytest
 
 TIMES = int(os.environ.get("CDC_SEEDS", "1"))
 ALL = TIMES > 1
 """Whether to run what the suite leaves out for time."""
+
+Value = tuple[int, ...]
+
+
+def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests that the suite leaves out of those that are marked ``sampled``.
+
+    Of a test's products of parameters those run in which each value of each parameter occurs as often as its mark says,
+    once unless it says more; each with other values of the other parameters where it can.
+    """
+    groups: dict[str, list[pytest.Function]] = defaultdict(list)
+    for item in items:
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec") and item.get_closest_marker("sampled"):
+            groups[item.nodeid.partition("[")[0]].append(item)
+    return [item for group in groups.values() for item in _rest(group)]
+
+
+def _rest(group: Sequence[pytest.Function]) -> list[pytest.Item]:
+    mark = group[0].get_closest_marker("sampled")
+    times = mark.args[0] if mark and mark.args else 1
+    rest = {item: _values(item) for item in group}
+    seen: Counter[Value] = Counter()
+    pairs: set[tuple[Value, Value]] = set()
+
+    def price(item: pytest.Function) -> tuple[int, int, int]:
+        """Return less for a test that has more which is asked for, then more that no other has."""
+        counts = [seen[value] for value in rest[item]]
+        known = sum(pair in pairs for pair in combinations(rest[item], 2))
+        return -sum(count < times for count in counts), known, sum(counts)
+
+    while rest and price(best := min(rest, key=price))[0]:
+        values = rest.pop(best)
+        seen.update(values)
+        pairs.update(combinations(values, 2))
+    return list(rest)
+
+
+def _values(item: pytest.Function) -> list[Value]:
+    """Return what a test has of each of its lists of parameters, by the objects: they are the same ones each time."""
+    params = dict(item.callspec.params)
+    lists = [mark.args[0] for mark in item.iter_markers("parametrize")]
+    split = [names.replace(",", " ").split() if isinstance(names, str) else names for names in lists]
+    together = [names for names in split if set(names) <= params.keys()]
+    others = [[name] for name in params if name not in {name for names in together for name in names}]
+    return [(number, *(id(params[name]) for name in names)) for number, names in enumerate([*together, *others])]

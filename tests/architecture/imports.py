@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +46,7 @@ def imports_below(*folders: str) -> list[Import]:
     return [one for folder in folders for file in python_files(folder) for one in imports_of(file)]
 
 
+@cache
 def imports_of(file: Path) -> list[Import]:
     """All imports of one file, those of functions and of type checkers included."""
     tree = ast.parse(file.read_text(encoding="utf-8"), str(file))

@@ -14,6 +14,7 @@ import tokenize
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tests.architecture.imports import ROOT
@@ -75,6 +76,7 @@ def findings(file: Path) -> list[Finding]:
     return [Finding(file, line, word, hint) for line, word, hint in sorted(words)]
 
 
+@cache
 def checked_files() -> list[Path]:
     """Return the Python files and pages of the project.
 

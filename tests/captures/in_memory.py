@@ -16,11 +16,12 @@ from tests.captures.truth import differing, load
 from tests.histories.log import Log
 from tests.histories.records import Record as LogRecord
 from tests.histories.scripted import Script
-from tests.sample import TIMES
+from tests.sample import ALL, TIMES
 from tests.services.capture import Record, read
 
 DATA = Path(__file__).parent / "data"
 SEEDS = range(1, 1 + TIMES)
+CUTS = (1, 3, 12) if ALL else (1, 3)  # of captures that are read up to each recorded point, too
 Ends = dict[tuple[str, int], int]
 
 

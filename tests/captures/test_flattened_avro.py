@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests.captures.flattened_shop import FLAT, LOST, OPTIONS, reasons
-from tests.captures.in_memory import DATA, checkpoints, pipeline, rising, wrong_tables
+from tests.captures.in_memory import CUTS, DATA, checkpoints, pipeline, rising, wrong_tables
 from tests.cross_format.connect_avro import AvroConverter
 from tests.histories.log import Log
 from tests.histories.records import Record
@@ -131,7 +131,7 @@ def test_each_recorded_point(script: Script) -> None:
         assert wrong_tables(script, truth, excused, null_as_default=True) == []
 
 
-@pytest.mark.parametrize("cuts", [1, 3, 12])
+@pytest.mark.parametrize("cuts", CUTS)
 def test_any_cut_ends_alike(cuts: int, script: Script) -> None:
     chance = random.Random(cuts)
     whole = {where: len(partition) for where, partition in script.log.partitions.items()}

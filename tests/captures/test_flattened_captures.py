@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.captures.flattened_shop import FLAT, LOST, OPTIONS, reasons
-from tests.captures.in_memory import SEEDS, checkpoints, pipeline, rising, wrong_tables
+from tests.captures.in_memory import CUTS, SEEDS, checkpoints, pipeline, rising, wrong_tables
 from tests.histories.log import Log
 from tests.histories.scripted import Script
 
@@ -34,7 +34,7 @@ def test_each_recorded_point(log: Log, tmp_path: Path) -> None:
     assert parked == [set(), *keyless, {"page_views", "returns_uk"}, *both]
 
 
-@pytest.mark.parametrize("cuts", [1, 3, 12])
+@pytest.mark.parametrize("cuts", CUTS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_any_cut_ends_alike(seed: int, cuts: int, log: Log, tmp_path: Path) -> None:
     script = flattened(log, tmp_path)

@@ -13,7 +13,7 @@ import pytest
 
 from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
-from tests.captures.in_memory import DATA, Ends, checkpoints, pipeline
+from tests.captures.in_memory import CUTS, DATA, Ends, checkpoints, pipeline
 from tests.captures.postgres_truth import REASONS, SourceTable, create_table, differing, load
 from tests.histories.log import Log
 from tests.histories.scripted import Script
@@ -111,7 +111,7 @@ def test_each_recorded_point(log: Log, tmp_path: Path) -> None:
     assert missed(script) >= READ_BEHIND
 
 
-@pytest.mark.parametrize("cuts", [1, 3, 12])
+@pytest.mark.parametrize("cuts", CUTS)
 def test_any_cut_ends_alike(cuts: int, log: Log, tmp_path: Path) -> None:
     script = flattened(log, tmp_path)
     chance = random.Random(cuts)

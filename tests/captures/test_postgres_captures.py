@@ -96,6 +96,7 @@ def test_what_a_failover_does_is_the_policy_s(policy: str, log: Log, tmp_path: P
         assert {verdicts(FAILOVER, script, truth)[table] for table in EQUAL[FAILOVER]} == {"equal"}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("cuts", [1, 3, 12])
 @pytest.mark.parametrize("name", [MAIN, BARE, AVRO, FAILOVER])
 def test_tables_equal_the_source_however_batches_are_cut(

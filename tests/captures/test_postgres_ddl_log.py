@@ -19,6 +19,7 @@ from tests.captures.postgres_truth import differing, load
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
+from tests.sample import ALL
 
 NAME = "public-postgres-ddllog-15"
 # the recorded triggers were made after the tables, and describe one first where it changes
@@ -92,7 +93,7 @@ def test_each_recorded_point(log: Log, tmp_path: Path) -> None:
         check(pipeline, truth)
 
 
-@pytest.mark.parametrize(("batches", "seed"), [(1, 1), (3, 1), (12, 1), (12, 2)])
+@pytest.mark.parametrize(("batches", "seed"), [(1, 1), (3, 1), (12, 1)] + [(12, 2)] * ALL)
 def test_any_cuts_come_to_the_same_tables(batches: int, seed: int, log: Log, tmp_path: Path) -> None:
     pipeline, chance = script(log, tmp_path), random.Random(seed)
     full = {where: len(part) for where, part in log.partitions.items()}

@@ -59,6 +59,7 @@ def test_the_batch_with_the_new_log_is_refused_and_nothing_of_it_is_applied(
     assert files[where["offset"]] == "mysql-bin.000001"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("cuts", [1, 3, 12])
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", [FAILOVER, RESET])
@@ -102,6 +103,7 @@ def test_after_the_approval_each_recorded_point_is_equal(name: str, log: Log, tm
     assert len(approved) == 1
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("ragged", [False, True])
 @pytest.mark.parametrize("cuts", [1, 3, 12])
 @pytest.mark.parametrize("seed", SEEDS)

@@ -35,6 +35,7 @@ def test_snapshots_without_rows_change_no_table(on_drop_table: str, log: Log, tm
         compare(RECOVERY, script, truth)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("cuts", [1, 3, 12])
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", [RECOVERY, INCREMENTAL])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.captures.in_memory import SEEDS, checkpoints, pipeline, rising, wrong_tables
+from tests.captures.in_memory import CUTS, SEEDS, checkpoints, pipeline, rising, wrong_tables
 from tests.histories.log import Log
 
 PREFIXES = {"public-shop-mdb11": "shpda"}  # MariaDB 11.4 with the MariaDB connector
@@ -23,7 +23,7 @@ def test_each_recorded_point(name: str, log: Log, tmp_path: Path) -> None:
         assert wrong_tables(script, truth) == []
 
 
-@pytest.mark.parametrize("cuts", [1, 3, 12])
+@pytest.mark.parametrize("cuts", CUTS)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", PREFIXES)
 def test_any_cut_ends_equal(name: str, seed: int, cuts: int, log: Log, tmp_path: Path) -> None:

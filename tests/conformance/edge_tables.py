@@ -103,9 +103,9 @@ GROUPS: dict[str, list[tuple[ColumnType, list[Any]]]] = {
 UNBOUNDED = {"double": [math.inf, -math.inf], "float": [math.inf], "varchar": ["\U0010ffff" * 33]}
 
 
-def edge_rows(group: str) -> pa.Table:
-    """Return rows with each edge of each type of a group, and NULL; the key is ``id``."""
-    columns = GROUPS[group]
+def edge_rows(*groups: str) -> pa.Table:
+    """Return rows with each edge of each type of some groups, and NULL; the key is ``id``."""
+    columns = [column for group in groups for column in GROUPS[group]]
     count = 1 + max(len(values) for _, values in columns)
     ids = pa.array(range(count + 3), pa.int64())
     arrays = {"id": ids}

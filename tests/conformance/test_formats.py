@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from airflow_provider_cdc.core.errors import ConfigurationError
@@ -88,6 +89,13 @@ def recorded_records(group: list[Record]) -> Records:
     )
 
 
+@cache
+def decoded(name: str) -> list[pa.RecordBatch]:
+    """Return the changes of each partition of the recorded traffic."""
+    wire = recorded_format(name)
+    return [wire.decode(recorded_records(group)) for group in partitions(name)]
+
+
 def lone(values: list[bytes], keys: list[bytes | None]) -> Records:
     """Return records that have nothing to do with each other."""
     return Records("t", 0, list(range(len(values))), [0] * len(values), keys, values, [None] * len(values))
@@ -97,6 +105,16 @@ def plain(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
     """Return changes in their order; ignored records, which may stand behind all others of a batch, come last."""
     changes = [row for batch in batches for row in batch.to_pylist()]
     return sorted(changes, key=_is_ignored)
+
+
+def in_order(batches: list[pa.RecordBatch]) -> pa.Table:
+    """Return the same as :func:`plain` as columns, for many changes."""
+    table = pa.Table.from_batches(batches)
+    for number, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(number, field.name, table.column(number).cast(field.type.value_type))
+    ignored = pc.equal(table.column("kind"), "ignored")
+    return pa.concat_tables([table.filter(pc.invert(ignored)), table.filter(ignored)]).combine_chunks()
 
 
 def _is_ignored(change: Mapping[str, Any]) -> bool:
@@ -175,7 +193,7 @@ def test_every_truncation_gives_the_same_rows_or_errors(name: str) -> None:
                 assert tuple(change[n] for n in IMAGE) in whole, golden.why
 
 
-@pytest.mark.parametrize(("damage", "count"), [(damaged, 2_000 * TIMES), (restructured, 2_000 * TIMES)])
+@pytest.mark.parametrize(("damage", "count"), [(damaged, 1_000 * TIMES), (restructured, 1_000 * TIMES)])
 def test_damaged_records_give_changes_or_errors(name: str, damage: Damage, count: int) -> None:
     chance = random.Random(7)
     values = _values(name)
@@ -297,13 +315,13 @@ def test_positions_stand_where_the_format_is_exact(name: str) -> None:
 
 
 def test_real_traffic_decodes_in_the_common_schema(recorded: str) -> None:
-    wire, rows = recorded_format(recorded), 0
-    for group in partitions(recorded):
-        batch = wire.decode(recorded_records(group))
+    rows = 0
+    for batch in decoded(recorded):
         assert batch.schema.equals(CHANGE_SCHEMA)
+        kinds = batch.column("kind").cast(pa.string()).to_numpy(zero_copy_only=False)
         if recorded.startswith("debezium-"):
-            assert "error" not in batch.column("kind").to_pylist()
-        offsets = [change["offset"] for change in plain([batch]) if not _is_ignored(change)]
+            assert "error" not in kinds
+        offsets = batch.column("offset").to_numpy()[kinds != "ignored"].tolist()
         assert offsets == sorted(offsets)
         rows += batch.num_rows
     assert rows > 5_000
@@ -311,11 +329,11 @@ def test_real_traffic_decodes_in_the_common_schema(recorded: str) -> None:
 
 def test_any_split_of_the_input_gives_the_same_changes(recorded: str) -> None:
     chance, wire = random.Random(1), recorded_format(recorded)
-    for group in partitions(recorded):
-        whole = plain([recorded_format(recorded).decode(recorded_records(group))])
+    for group, whole in zip(partitions(recorded), decoded(recorded), strict=True):
         cuts = sorted({0, len(group), *(chance.randrange(len(group) + 1) for _ in range(3 * TIMES))})
         parts = [recorded_records(group[a:b]) for a, b in pairwise(cuts)]
-        assert plain([wire.decode(part) for part in parts]) == whole
+        changes = [wire.decode(part) for part in parts]
+        assert in_order(changes).equals(in_order([whole])) or plain(changes) == plain([whole])
 
 
 def test_any_split_of_golden_records_gives_the_same_changes(name: str) -> None:
@@ -347,6 +365,6 @@ def test_positions_of_rows_and_schema_changes_are_one_order(recorded: str) -> No
         pytest.skip("the format states no exact order")
     if REPEATING & set(RECORDED[recorded]):
         pytest.skip("the connector was killed: records come again")
-    for group in partitions(recorded):
-        positions = [p for p in wire.decode(recorded_records(group)).column("position").to_pylist() if p is not None]
+    for group, batch in zip(partitions(recorded), decoded(recorded), strict=True):
+        positions = [p for p in batch.column("position").to_pylist() if p is not None]
         assert positions == sorted(positions), group[0].topic

@@ -19,8 +19,10 @@ from spark_jobs.tasks.maintain_table import maintain_table
 from tests.conformance import by_duckdb
 from tests.conformance.catalog_tables import differing
 from tests.conformance.edge_tables import GROUPS, READERS, WRITERS, by_filters, edge_rows, not_found
+from tests.sample import ALL
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("group", GROUPS)
 def test_each_stored_row_is_found_by_its_values(writer: str, group: str, tmp_path: Path) -> None:
@@ -30,18 +32,24 @@ def test_each_stored_row_is_found_by_its_values(writer: str, group: str, tmp_pat
     assert missed == {name: [] for name in READERS}
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.fixture(scope="module", params=GROUPS)
+def appended(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[pa.Table, Path]:
+    """Return the rows of a group of types, and a table that holds each in a file of its own and is only read."""
+    rows, location = edge_rows(request.param), tmp_path_factory.mktemp("appended") / "t"
+    WRITERS["appends"](str(location), rows)
+    return rows, location
+
+
+@pytest.mark.parametrize("group", GROUPS if ALL else ["decimals"])  # its files are chosen as those of "dataset"
 def test_each_stored_row_is_found_by_filters(group: str, tmp_path: Path) -> None:
     rows = edge_rows(group)
     WRITERS["appends"](str(tmp_path / "t"), rows)
     assert not_found(by_filters, tmp_path / "t", rows) == []
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_duckdb_finds_each_row_and_reads_what_was_stored(group: str, tmp_path: Path) -> None:
-    rows = edge_rows(group)
-    WRITERS["appends"](str(tmp_path / "t"), rows)
-    table = by_duckdb.delta(str(tmp_path / "t"))
+def test_duckdb_finds_each_row_and_reads_what_was_stored(appended: tuple[pa.Table, Path]) -> None:
+    rows, location = appended
+    table = by_duckdb.delta(str(location))
     assert differing(by_duckdb.query(f"SELECT * FROM {table}"), rows) == {}
     for row in rows.to_pylist():
         assert by_duckdb.ids_of(table, row, rows.schema) == [row["id"]], row
@@ -58,6 +66,7 @@ def test_duckdb_finds_each_row_and_reads_what_was_stored(group: str, tmp_path: P
     ],
 )
 @pytest.mark.parametrize("is_checkpointed", [False, True])
+@pytest.mark.sampled
 def test_a_table_has_bounds_of_the_columns_that_its_properties_choose(
     properties: dict[str, str], is_checkpointed: bool, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from tests.histories.place import lake_folder
 from tests.histories.tools import TOOLS
 from tests.sample import TIMES
 
-DEFAULT, CHUNK, FIRST = 208 * TIMES, 8, 100
+DEFAULT, CHUNK, FIRST = 112 * TIMES, 8, 100
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

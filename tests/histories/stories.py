@@ -19,11 +19,13 @@ from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 from tests.histories.tools import PREFIX, TOOLS, Style
+from tests.sample import ALL
 from tests.services.capture import Record as Placed
 
 START_MS = 1_767_600_000_000
 STEP_MS = 20_000  # between two events: what a tool sends again comes much sooner
 SHOP = "shop"
+_FORMATS = list(TOOLS)
 
 
 @dataclass(frozen=True)
@@ -81,17 +83,24 @@ def messages(format: str, story: Story) -> list[tuple[int, Message]]:
     return sent
 
 
-def cuts(count: int) -> Iterator[tuple[int, ...]]:
-    """Yield after which records batches end."""
+def cuts(count: int, format: str) -> Iterator[tuple[int, ...]]:
+    """Yield after which records batches end: one batch, two, one for each record.
+
+    Where two batches meet is anywhere; without CDC_SEEDS=2 at every third place, each format at others than the next.
+    """
     yield (count,)
-    yield from ((first, count) for first in range(1, count))
+    shift = 0 if ALL else _FORMATS.index(format)
+    yield from ((first, count) for first in range(1, count) if ALL or (first + shift) % 3 == 0)
     yield tuple(range(1, count + 1))
 
 
 def outcomes(format: str, story: Story, log: Log, lake: Path, **pipeline: Any) -> dict[tuple[int, ...], Outcome]:
     """Return how each cut ends: state, reason and rows of each table that is not dropped."""
     sent = messages(format, story)
-    return {cut: _outcome(format, sent, cut, log, lake / "-".join(map(str, cut)), pipeline) for cut in cuts(len(sent))}
+    return {
+        cut: _outcome(format, sent, cut, log, lake / "-".join(map(str, cut)), pipeline)
+        for cut in cuts(len(sent), format)
+    }
 
 
 def script_of(format: str, log: Log, root: Path, **pipeline: Any) -> Script:

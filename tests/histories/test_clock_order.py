@@ -179,6 +179,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("theme", THEMES)
 def test_no_table_is_wrong_without_saying_so(

@@ -88,6 +88,7 @@ CHANGES: dict[str, tuple[tuple[str, ...], list[Record]]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("what", DONE)
 def test_one_table_parks_and_the_others_go_on(what: str, change: str, log: Log, lake: Path) -> None:

@@ -19,6 +19,8 @@ from tests.histories.records import Record
 from tests.histories.scripted import Script
 from tests.histories.ways import WAYS, resolved
 
+pytestmark = pytest.mark.sampled
+
 COLUMNS = {"id": "int", "v": "int"}
 TABLES = {"k": (COLUMNS, ("id",)), "n": (COLUMNS, ())}
 X = 100
@@ -63,6 +65,7 @@ def demand_content(script: Script, *expected: tuple[int, int], tables: tuple[str
 CHANGED = (2, 20), (3, 3), (4, 4)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("apart", [False, True], ids=["one-batch", "next-batch"])
 @pytest.mark.parametrize("partition", [0, 1])
 def test_the_first_changes_after_a_snapshot_count(script: Script, apart: bool, partition: int) -> None:
@@ -116,6 +119,7 @@ def test_a_truncate_right_after_a_snapshot_empties_the_table(script: Script, apa
     demand_content(script, (4, 4))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("apart", [False, True], ids=["one-batch", "next-batch"])
 @pytest.mark.parametrize("held", [False, True], ids=["rows-first", "statement-first"])
 def test_rows_of_a_snapshot_have_the_columns_before_a_statement_at_its_position(
@@ -181,6 +185,7 @@ def numbered(op: str, number: int, *, partition: int = 0) -> Record:
     return row(op, "n", 200, **images, partition=partition, connector="mariadb", total_order=number)  # type: ignore[arg-type]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("apart", [False, True], ids=["one-batch", "next-batch"])
 @pytest.mark.parametrize("partition", [0, 1])
 def test_equal_rows_of_two_statements_of_a_transaction_are_two(script: Script, apart: bool, partition: int) -> None:

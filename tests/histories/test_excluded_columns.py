@@ -48,6 +48,7 @@ def table(script: Script) -> list[dict[str, Any]]:
 ROWS = [put(21, id=1, v="a"), put(31, id=2, v="b")]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("patterns", ["ssn", ["SSN"], "s*", ["x", "ss?"]])
 @pytest.mark.parametrize("cuts", [(), (1,), (1, 2)])
 def test_the_table_does_not_have_them(log: Log, lake: Path, patterns: Any, cuts: tuple[int, ...]) -> None:
@@ -80,6 +81,7 @@ STATEMENTS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("cuts", [(), (2,), (2, 3)])
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_statements_about_them_are_followed(log: Log, lake: Path, name: str, cuts: tuple[int, ...]) -> None:

@@ -101,6 +101,7 @@ def keep_on(script: Script) -> None:
 VERBS = [rename, drop, drop_and_create, truncate, alter, rebuild, exclude_and_include, exchange, keep_on]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("write", [write_by_hand, write_by_other_pipeline])
 def test_a_foreign_table_is_untouched(

@@ -13,8 +13,10 @@ from tests.histories.cases import case_of, judge
 from tests.histories.flaws import HIDDEN_HELPERS
 from tests.histories.log import Log
 from tests.histories.tools import TOOLS, UNREAD
+from tests.sample import TIMES
 
 CASES = 8
+LEAST = 4 * TIMES  # more where those show nothing of what is asked for
 
 
 @pytest.mark.parametrize("name", [name for name, tool in TOOLS.items() if "ghost" not in tool.lacks])
@@ -22,6 +24,8 @@ def test_no_table_is_well_without_the_rows_of_a_helper(name: str, log: Log, lake
     codes: Counter[str] = Counter()
     failures = []
     for seed in range(CASES):
+        if seed >= LEAST and any(code in UNREAD for code in codes):
+            break
         case = case_of(name, seed, "renames", sizes=(15, 25))
         style = replace(
             case.style, flaws=frozenset({HIDDEN_HELPERS}), snapshot_after=0, snapshot_dies=False, log_restarts=()

@@ -13,14 +13,18 @@ from tests.histories.log import Log
 from tests.histories.moved import Moved
 from tests.histories.run import described
 from tests.histories.tools import TOOLS
+from tests.sample import TIMES
 
 SEEDS = range(300, 308)
+LEAST = 4 * TIMES  # more where those show nothing of what is asked for
 
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_no_table_is_wrong_after_acts_on_lakes_and_statements(name: str, log: Log, lake: Path) -> None:
     acts: Counter[str] = Counter()
-    for seed in SEEDS:
+    for number, seed in enumerate(SEEDS):
+        if number >= LEAST and len(acts) >= 4:
+            break
         history = Moved(case_of(name, seed, sizes=(5, 8)), log, lake)
         problems = history.run()
         assert not problems, described(history.case, history.story, problems)

@@ -175,6 +175,7 @@ def carried_out(story: Story, ends: Iterable[int], log: Log, lake: Path) -> Scri
     return script
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("cut", CUTS)
 @pytest.mark.parametrize("name", STORIES)
 def test_the_outcome_does_not_depend_on_where_batches_end(name: str, cut: str, log: Log, lake: Path) -> None:

@@ -12,14 +12,18 @@ from tests.histories.log import Log
 from tests.histories.replaying import WithReplays
 from tests.histories.run import described
 from tests.histories.tools import TOOLS
+from tests.sample import TIMES
 
 SEEDS = range(200, 208)
+LEAST = 4 * TIMES  # more where those show nothing of what is asked for
 
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_rows_never_move_backwards(name: str, log: Log, lake: Path) -> None:
     replayed = 0
-    for seed in SEEDS:
+    for number, seed in enumerate(SEEDS):
+        if number >= LEAST and replayed:
+            break
         history = WithReplays(case_of(name, seed, sizes=(5, 8)), log, lake)
         problems = history.run()
         assert not problems, described(history.case, history.story, problems)

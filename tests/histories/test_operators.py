@@ -12,8 +12,9 @@ from tests.histories.log import Log
 from tests.histories.operators import Operated
 from tests.histories.run import described
 from tests.histories.tools import TOOLS
+from tests.sample import TIMES
 
-SEEDS = range(700, 704)
+SEEDS = range(700, 700 + 3 * TIMES)
 
 
 @pytest.mark.parametrize("name", TOOLS)

@@ -16,8 +16,9 @@ from spark_jobs.sinks.delta import task_writer
 from tests.histories.cases import case_of, judge
 from tests.histories.log import Log
 from tests.histories.tools import TOOLS
+from tests.sample import TIMES
 
-_SEEDS = range(200, 205)
+_SEEDS = range(200, 200 + 3 * TIMES)
 
 
 @pytest.fixture

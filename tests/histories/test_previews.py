@@ -23,8 +23,9 @@ from tests.histories.log import Log
 from tests.histories.routed import Routed
 from tests.histories.run import Replay, described, inline
 from tests.histories.tools import TOOLS
+from tests.sample import TIMES
 
-SEEDS = range(300, 307)
+SEEDS = range(300, 300 + 4 * TIMES)
 
 
 def outcome(result: Result) -> dict[str, Any]:

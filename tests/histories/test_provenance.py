@@ -23,6 +23,8 @@ FORMATS = ("debezium-json", "canal-json", "canal-protobuf", "dts-protobuf", "drs
 if ALL:
     FORMATS += ("drs-json-c", "drs-avro", "oms-default", "oms-default-extended", "dtle-json")
 
+pytestmark = pytest.mark.sampled
+
 
 def halves(old: str, new: str, columns: str = W) -> list[Said]:
     """Return a RENAME as Debezium writes it, and as some do it: one statement for each pair."""
@@ -48,6 +50,7 @@ def test_only_the_second_half_of_a_rename_arrives(format: str, log: Log, lake: P
     assert outcome["orders"][0] in ("parked", "waiting")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("way", [swap, halves])
 @pytest.mark.parametrize(
@@ -99,6 +102,7 @@ def test_rows_of_a_freed_name_go_on(format: str, freed: Said, log: Log, lake: Pa
     assert "CREATE TABLE" in outcome["orders"][1]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize(
     "back",

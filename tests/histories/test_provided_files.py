@@ -24,6 +24,7 @@ from tests.histories.records import Record
 from tests.histories.run import Replay, described
 from tests.histories.scripted import Script
 from tests.histories.source import Picture
+from tests.sample import TIMES
 
 COLUMNS, KEY = {"id": "int", "v": "varchar"}, ("id",)
 SECOND = 1_000_000
@@ -297,12 +298,15 @@ def _key(state: TableState) -> list[int]:
 
 
 SEEDS = {"debezium-json": range(800, 805), "dts-protobuf": range(800, 805), "drs-json-c": range(807, 813)}
+LEAST = 3 * TIMES  # more where those show nothing of what is asked for
 
 
 @pytest.mark.parametrize("name", SEEDS)
 def test_random_tables_rebuilt_from_saved_ones_equal_the_model(name: str, log: Log, lake: Path) -> None:
     rebuilt = 0
-    for seed in SEEDS[name]:
+    for number, seed in enumerate(SEEDS[name]):
+        if number >= LEAST and rebuilt:
+            break
         history = FromFiles(case_of(name, seed, sizes=(12, 20)), log, lake)
         problems = history.run()
         assert not problems, described(history.case, history.story, problems)

@@ -23,8 +23,10 @@ from tests.histories.records import Record
 from tests.histories.run import Case, described
 from tests.histories.scripted import Script
 from tests.histories.tools import TOOLS, Style
+from tests.sample import TIMES
 
 SEEDS = range(800, 807)
+LEAST = 4 * TIMES  # more where those show nothing of what is asked for
 # by the clock only a log of one partition without repeats has broken records: few seeds make such a one
 RARE = {name for name, tool in TOOLS.items() if tool.by_clock}
 
@@ -32,7 +34,9 @@ RARE = {name for name, tool in TOOLS.items() if tool.by_clock}
 @pytest.mark.parametrize("name", TOOLS)
 def test_tables_are_equal_once_everything_is_settled(name: str, log: Log, lake: Path) -> None:
     settled = 0
-    for seed in SEEDS:
+    for number, seed in enumerate(SEEDS):
+        if number >= LEAST and (settled or name in RARE):
+            break
         case = case_of(name, seed, sizes=(5, 8))
         case = replace(case, recreated=0.0)
         history = WithQuarantine(case, log, lake)

@@ -20,14 +20,18 @@ from tests.histories.row_statements import Insert
 from tests.histories.run import Case, Replay, described
 from tests.histories.source import Picture, Structure
 from tests.histories.tools import TOOLS, Style
+from tests.sample import TIMES
 
 SEEDS = range(600, 606)
+LEAST = 3 * TIMES  # more where those show nothing of what is asked for
 
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_rebuilt_tables_equal_the_model_and_go_on(name: str, log: Log, lake: Path) -> None:
     rebuilt = 0
-    for seed in SEEDS:
+    for number, seed in enumerate(SEEDS):
+        if number >= LEAST and rebuilt:
+            break
         history = WithRebuilds(case_of(name, seed, sizes=(5, 8)), log, lake)
         problems = history.run()
         assert not problems, described(history.case, history.story, problems)

@@ -14,6 +14,8 @@ from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 
+pytestmark = pytest.mark.sampled(2)
+
 COLUMNS = [
     {"type": "int32", "optional": False, "field": "id"},
     {"type": "int32", "optional": False, "field": "cust"},

@@ -16,6 +16,9 @@ from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 from tests.histories.ways import resolved
+from tests.sample import TIMES
+
+pytestmark = pytest.mark.sampled(2)
 
 TOPIC_OF_ROWS = f"{TOPIC}.shop.n"
 # as the server prints it in a snapshot, and as the stream has it
@@ -168,7 +171,8 @@ def test_json_texts_of_other_values_are_other_rows(script: Script) -> None:
     assert script.rows("shop", "n") == Counter()
 
 
-@pytest.mark.parametrize("seed", [*range(20), 388])
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("seed", [*range(6 * TIMES), 388])
 def test_equal_rows_of_partitions_that_are_read_in_turns_are_counted(script: Script, seed: int) -> None:
     """Removals are read before the rows that they take, and later equal rows are not those."""
     rnd = random.Random(seed)

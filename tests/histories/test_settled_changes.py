@@ -38,6 +38,7 @@ def demand_refused(script: Script, name: str = "t") -> None:
     assert script.rows("shop", name) == before
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("more", [True, False])
 @pytest.mark.parametrize(
     ("policy", "record"),

@@ -17,8 +17,10 @@ from tests.histories.retention import REFUSED
 from tests.histories.run import Replay, described, inline
 from tests.histories.source import Picture
 from tests.histories.tools import TOOLS
+from tests.sample import TIMES
 
 SEEDS = range(400, 408)
+LEAST = 4 * TIMES  # more where those show nothing of what is asked for
 
 
 class Forgetful(Replay):
@@ -50,7 +52,9 @@ class Forgetful(Replay):
 @pytest.mark.parametrize("name", TOOLS)
 def test_no_table_is_wrong_for_want_of_old_rows(name: str, log: Log, lake: Path) -> None:
     removed = 0
-    for seed in SEEDS:
+    for number, seed in enumerate(SEEDS):
+        if number >= LEAST and removed:
+            break
         case = replace(case_of(name, seed, sizes=(5, 8)), batches=4, ends=())
         history = Forgetful(case, log, lake)
         problems = history.run()

@@ -282,6 +282,7 @@ def drs(message: dict[str, Any]) -> Record:
     return Record("drs", 0, BEGIN, None, json.dumps(message).encode())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("apart", [False, True], ids=["one-batch", "next-batch"])
 @pytest.mark.parametrize("minute", [5, 4, 0, -10], ids=["equal", "earlier", "much-earlier", "long-before"])
 @pytest.mark.parametrize("first", [(1,), (1, 2), (1, 2, 3)], ids=str)

@@ -59,6 +59,7 @@ ALONE = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("cuts", [(), (1,), (2,), (1, 2, 3)])
 @pytest.mark.parametrize("name", ALONE)
 def test_alone_it_shows_that_the_topic_is_compacted(log: Log, lake: Path, name: str, cuts: tuple[int, ...]) -> None:

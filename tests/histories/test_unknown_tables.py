@@ -39,6 +39,7 @@ def send(script: Script, story: Story, after: Story = ()) -> None:
     script.sync()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize(
     "statement",
@@ -84,6 +85,7 @@ def test_a_copy_of_a_table_that_was_truncated(format: str, log: Log, lake: Path)
     assert outcome["orders"][::2] == ("ok", Counter([(3, "x", 5)])), outcome
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("story", [UNKNOWN, [*FILLED, said("DROP TABLE shop.orders", "orders"), put("orders", 3)]])
 @pytest.mark.parametrize("ended", ["truncated", "created"])

@@ -14,7 +14,7 @@ _SHOWN = 2
 _EQUAL = 0.7  # of the tables, at least: a table that is parked proves little
 
 
-@pytest.mark.parametrize("chunk", range(3 * TIMES))
+@pytest.mark.parametrize("chunk", range(2 * TIMES))
 def test_every_table_equals_the_model_or_is_parked_for_what_happened(chunk: int) -> None:
     start = FIRST + chunk * CHUNK
     figures: Figures = judge_all(range(start, start + CHUNK), _SIZES, seconds=20.0)

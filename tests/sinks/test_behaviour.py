@@ -36,14 +36,21 @@ DRIVEN = {"iceberg at once", "parquet folder"}  # the driver commits; registered
 KINDS = {**{name: SINKS[type_of(name)] for name in OPTIONS if name not in DRIVEN}, "parquet folder": FOLDER}
 WITH_SPARK = {"delta"}
 SHARED = {"iceberg", "iceberg copy-on-write"}  # tasks may share a merge
-FEWER = {"iceberg copy-on-write", "iceberg rest"}  # they share what differs by way with "iceberg"
+FEWER = {"delta merge-on-read", "iceberg copy-on-write", "iceberg rest"}  # they share what differs by way with another
 
 
 WAYS = [
     *((kind, "task") for kind in KINDS),
     *((kind, way) for kind in KINDS if ALL or kind not in FEWER for way in ("task in pieces", "task in parts")),
-    *((kind, way) for kind in KINDS if kind in WITH_SPARK for way in ("spark", "spark in parts")),
-    *((kind, way) for kind in KINDS if kind in SHARED for way in ("tasks", "tasks in parts")),
+    # merges of parts by Spark are in tests/spark/test_auto_writer.py
+    *((kind, way) for kind in KINDS if kind in WITH_SPARK for way in ("spark", *["spark in parts"] * ALL)),
+    *(
+        (kind, way)
+        for kind in KINDS
+        if kind in SHARED
+        for way in ("tasks", "tasks in parts")
+        if ALL or way == "tasks" or kind not in FEWER
+    ),
 ]
 
 

@@ -40,6 +40,7 @@ WAYS = (
 )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", WAYS, ids=map(" ".join, WAYS))
 @pytest.mark.parametrize("kind", KINDS[:2])
 def test_rows_change_their_partitions_as_they_like(kind: str, way: list[str], tmp_path: Path) -> None:

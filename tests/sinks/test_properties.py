@@ -49,6 +49,7 @@ def _do(table: LaidOutTable, verb: Verb, some: pa.Table, properties: Mapping[str
     table.do(verb, some, TableLayout(properties))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("verb", ["append", "merge", "overwrite"])
 def test_a_changed_rule_is_carried_out_with_the_next_commit(kind: str, verb: Verb, tmp_path: Path) -> None:
     table, (known, free), values = LaidOutTable(kind, tmp_path), NAMES[kind], VALUES[type_of(kind)]

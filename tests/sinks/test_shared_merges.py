@@ -24,11 +24,13 @@ from spark_jobs.sinks.contract import Action, WriterRule
 from spark_jobs.sinks.iceberg import shared_merge
 from spark_jobs.sinks.iceberg.partitions import spec_by_id
 from spark_jobs.sinks.iceberg.sink import IcebergSink, open_sink
+from tests.sample import TIMES
 from tests.services.rest_catalog import LosingProxy, shared_catalog
 from tests.sinks.actions import APP, columns_of, commit, rows
 from tests.sinks.kinds import options_of
 
 KINDS = ("iceberg", "iceberg copy-on-write")
+MERGES = 3 * TIMES
 NONE = pa.table({"id": pa.array([], pa.int64())})
 COLUMNS = columns_of(rows().schema, "id")
 LIMITED = WriterRule(None, 0, 1 << 40)  # no merge is small enough for one task
@@ -42,11 +44,13 @@ def here(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
 class Shared:
     """A table of several files, and the lake in which merges are staged."""
 
-    def __init__(self, sink: IcebergSink, folder: Path, name: str = "t") -> None:
+    def __init__(self, sink: IcebergSink, folder: Path, name: str = "t", most: int = 1000) -> None:
         self.sink, self.location = sink, str(folder / "db" / name)
         self.lake, self.folder, self.seq = Storage(str(folder / "lake")), f"staged/{name}", 0
         for begin in range(0, 400, 100):
-            self.by_task(Action("append" if begin else "create", commit(0), piece(range(begin, begin + 100), "old")))
+            self.by_task(
+                Action("append" if begin else "create", commit(0), piece(range(begin, begin + 100), "old", most))
+            )
 
     def by_task(self, action: Action) -> None:
         action = self._numbered(action)
@@ -73,8 +77,9 @@ class Shared:
         return self.sink.open(self.location).rows().sort_by("id").to_pylist()
 
 
-def piece(keys: Sequence[int], value: str) -> pa.Table:
-    return rows(*((key, f"{value}{key}") for key in keys))
+def piece(keys: Sequence[int], value: str, most: int = 1000) -> pa.Table:
+    """Return rows with so many values at most."""
+    return rows(*((key, f"{value}{key % most}") for key in keys))
 
 
 def merge(keys: Sequence[int], *gone: int, value: str = "new") -> Action:
@@ -88,16 +93,16 @@ def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Shared:
 
 def test_many_merges_leave_what_one_task_leaves(shared: Shared, tmp_path: Path) -> None:
     chance, one = random.Random(5), Shared(shared.sink, tmp_path, "one")
-    for _ in range(6):
+    for _ in range(MERGES):
         keys = chance.sample(range(430), 60)
         one.by_task(merge(keys[:40], *keys[40:]))
         assert shared.stage(merge(keys[:40], *keys[40:])).writer == "spark"
         assert shared.drive() == [None]
         assert shared.content() == one.content()
     mine, other = (table.sink.open(table.location) for table in (shared, one))
-    assert (mine.version, mine.applied(APP)) == (other.version, other.applied(APP)) == (10, 10)
+    assert (mine.version, mine.applied(APP)) == (other.version, other.applied(APP)) == (4 + MERGES, 4 + MERGES)
     facts = mine.facts(APP) or {}
-    assert (facts.pop("writer")["name"], facts) == ("spark", {"app": APP, "seq": 10})
+    assert (facts.pop("writer")["name"], facts) == ("spark", {"app": APP, "seq": 4 + MERGES})
     assert mine.foreign_commit(4) is None
     said = mine.table.current_snapshot().summary.additional_properties
     assert int(said["total-records"]) - int(said["total-position-deletes"]) == len(shared.content())
@@ -134,12 +139,12 @@ def test_columns_may_change_in_a_merge_that_is_shared(shared: Shared, tmp_path: 
 
 def test_a_merge_that_is_shared_keeps_to_the_partitions_of_the_rule(shared: Shared, tmp_path: Path) -> None:
     """Let the way change with each merge, so that parts let rows go from files of several ways."""
-    chance, one = random.Random(6), Shared(shared.sink, tmp_path, "one")
+    chance, (one, shared) = random.Random(6), (Shared(shared.sink, tmp_path, name, most=7) for name in ("one", "two"))
     ways = (("truncate(2, v)",), ("bucket(3, id)", "v"), ("truncate(2, v)",), ("d", "b"), ())
     columns = rows().schema.append(pa.field("d", pa.decimal128(9, 2))).append(pa.field("b", pa.binary()))
     for way in ways:
         keys = chance.sample(range(430), 80)
-        some = piece(keys[:50], chance.choice(("new", "old", "x")))
+        some = piece(keys[:50], chance.choice(("new", "old", "x")), most=7)  # each value is a partition
         amounts = pa.array([Decimal(key % 3) for key in keys[:50]], columns.field("d").type)
         marks = pa.array([b"\xff\0" * (key % 2) for key in keys[:50]])
         some = some.append_column("d", amounts).append_column("b", marks)

@@ -61,6 +61,7 @@ def staged(root: Path) -> list[Path]:
     return [path for path in root.rglob("*") if "staged" in path.parts and path.is_file()]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("split", [{}, PIECES, SPLIT])
 @pytest.mark.parametrize("limit", [1, 1 << 20])
 def test_a_merge_is_sparks_where_it_may_touch_more_than_the_limit(
@@ -122,6 +123,7 @@ def test_a_stated_writer_is_taken_whatever_a_merge_touches(
     assert (line.writer, line.writer_reason) == ("task", "tables.shop.t.writer is task")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("split", [{}, PIECES, SPLIT])
 @pytest.mark.parametrize("then", [TINY, ENOUGH])
 def test_a_batch_that_died_before_sparks_commit_is_repeated_by_either_writer(

@@ -114,6 +114,9 @@ class TableRule:
         return set_here if self.columns is None else {**set_here, "columns": self.columns.document()}
 
 
+_OF_POLICY = tuple(f.name for f in fields(TableRule) if f.name not in _OF_TABLE)
+
+
 @dataclass(frozen=True)
 class TableRules:
     """Patterns for the tables that take part, and rules for single tables, or for all that match a pattern.
@@ -215,8 +218,8 @@ class TableRules:
         rule = self._rule_of(str(table))
         if rule is None:  # of most tables, and asked several times for each
             return policy
-        overrides = {name: value for name, value in rule.document().items() if name not in _OF_TABLE}
-        return replace(policy, **overrides)
+        overrides = {name: value for name in _OF_POLICY if (value := getattr(rule, name)) is not None}
+        return replace(policy, **overrides) if overrides else policy
 
     @property
     def leave_columns_out(self) -> bool:

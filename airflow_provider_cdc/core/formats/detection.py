@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.formats.common.joined_partitions import as_one
 from airflow_provider_cdc.core.formats.common.schema_supply import SchemaSupply
-from airflow_provider_cdc.core.formats.contract import Format, Records, Registered
+from airflow_provider_cdc.core.formats.contract import Format, Grouped, Records, Registered
 from airflow_provider_cdc.core.formats.evidence import Evidence, Find
 from airflow_provider_cdc.core.formats.near_misses import near_miss
 from airflow_provider_cdc.core.formats.registry import format_names, open_format
@@ -148,7 +149,8 @@ def _shown_options(fmt: Format, partitions: Sequence[Records]) -> tuple[tuple[st
 def _tally(fmt: Format, partitions: Sequence[Records]) -> _Tally:
     tally = _Tally()
     evidence: Find | None = getattr(fmt, "evidence", None)
-    for records in partitions:
+    # a call costs more than a few records do
+    for records in partitions if isinstance(fmt, Grouped) or not partitions else [as_one(partitions)]:
         batch = fmt.decode(records)
         kinds_at: dict[int, set[str]] = {}
         for offset, kind in zip(batch.column("offset").to_pylist(), batch.column("kind").to_pylist(), strict=True):

@@ -29,9 +29,14 @@ def task(number: int, rows: int) -> ApplyTask:
     return ApplyTask(timeline.table_id, DATABASE, name, location, timeline.document(), state, 0, spans)
 
 
+@pytest.fixture(scope="module")
+def many() -> list[ApplyTask]:
+    return [task(number, 50) for number in range(2000)]
+
+
 @pytest.mark.parametrize("parallelism", [1, 4])
-def test_what_a_task_is_sent_stays_small_with_many_tables(parallelism: int) -> None:
-    tasks = [task(number, 50) for number in range(2000)]
+def test_what_a_task_is_sent_stays_small_with_many_tables(many: list[ApplyTask], parallelism: int) -> None:
+    tasks = many
     bundles = _bundles(tasks, parallelism)
     assert sorted(one.table for bundle in bundles for one in bundle) == [one.table for one in tasks]
     assert max(len(sent(bundle)) for bundle in bundles) < 100_000

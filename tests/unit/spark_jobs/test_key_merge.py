@@ -83,6 +83,7 @@ def _by_data_files(location: str, rows: pa.Table) -> None:
     TableCommits(target).commit_files(rows.schema, files.close(), [], "append", commit(1))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("write", [_by_delta_rs, _by_data_files])
 @pytest.mark.parametrize("kind", _KINDS)
 def test_each_stored_key_is_looked_for_in_its_file(kind: str, write: Any, tmp_path: Path) -> None:

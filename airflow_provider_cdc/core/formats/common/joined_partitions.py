@@ -29,6 +29,21 @@ def joined_partitions(source: Iterable[Records]) -> Iterator[list[Records]]:
         yield parts
 
 
+def as_one(parts: Sequence[Records]) -> Records:
+    """Return several stretches of records as one, in which offsets are numbers from 0.
+
+    :param parts: of a format whose records can be understood alone.
+    """
+    # a format copies the offset of a record: here it is the record's number, which says its place
+    joined = Records("", 0, [], [], [], [])
+    joined.timestamps, joined.keys, joined.values, joined.headers = (
+        list(chain.from_iterable(getattr(part, name) for part in parts))
+        for name in ("timestamps", "keys", "values", "headers")
+    )
+    joined.offsets = range(len(joined.values))
+    return joined
+
+
 def decode_joined(decode: Callable[[Records], pa.RecordBatch], parts: Sequence[Records]) -> pa.RecordBatch:
     """Return the changes of several stretches of records, one behind the other.
 
@@ -37,14 +52,7 @@ def decode_joined(decode: Callable[[Records], pa.RecordBatch], parts: Sequence[R
     """
     if len(parts) == 1:
         return decode(parts[0])
-    # a format copies the offset of a record: here it is the record's number, which says its place
-    joined = Records("", 0, [], [], [], [])
-    joined.timestamps, joined.keys, joined.values, joined.headers = (
-        list(chain.from_iterable(getattr(part, name) for part in parts))
-        for name in ("timestamps", "keys", "values", "headers")
-    )
-    joined.offsets = range(len(joined.values))
-    changes = decode(joined)
+    changes = decode(as_one(parts))
     numbers = changes.column("offset").to_numpy()
     offsets = np.concatenate([np.asarray(part.offsets, np.int64) for part in parts])
     part_of = np.repeat(np.arange(len(parts)), list(map(len, parts)))[numbers]

@@ -39,11 +39,10 @@ class MessageReader:
         closed: Mapping[str, Collection[str]] | None = None,
     ) -> None:
         self._message = message
-        file = _with_fields(message, fields or {})
-        _close(file, closed or {})
-        self._schema = _handler(message, file).array_to_record_batch(pa.nulls(0, pa.binary())).schema
-        # ptars is slow at checking texts: it reads bytes, and Arrow checks and makes texts of them
-        self._handler = _handler(message, _without_texts(file))
+        key = message, _fixed(fields), _fixed(closed)
+        if key not in _MADE:
+            _MADE[key] = _make(*key)
+        self._schema, self._handler = _MADE[key]
 
     def read(self, data: pa.Array) -> tuple[pa.RecordBatch, BoolArray]:
         """Return one row per message, and which messages are malformed: their rows are those of an empty message.
@@ -118,6 +117,28 @@ def _is_ascii(array: pa.Array, kind: pa.DataType) -> bool:
         return True
     data = array.buffers()[2]
     return data is None or not data.size or int(np.frombuffer(data, np.int8).min()) >= 0
+
+
+_Fixed = frozenset[tuple[str, frozenset[str]]]
+
+
+def _fixed(fields: Mapping[str, Collection[str]] | None) -> _Fixed:
+    return frozenset((name, frozenset(members)) for name, members in (fields or {}).items())
+
+
+# a format is opened several times per task, and these few cost more than a small batch
+_MADE: dict[tuple[type[Message], _Fixed, _Fixed], tuple[pa.Schema, Any]] = {}
+
+
+def _make(message: type[Message], fields: _Fixed, closed: _Fixed) -> tuple[pa.Schema, Any]:
+    """Return the columns of messages of a kind, and what reads them with bytes in place of texts.
+
+    ptars is slow at checking texts: it reads bytes, and Arrow checks and makes texts of them.
+    """
+    file = _with_fields(message, dict(fields))
+    _close(file, dict(closed))
+    schema = _handler(message, file).array_to_record_batch(pa.nulls(0, pa.binary())).schema
+    return schema, _handler(message, _without_texts(file))
 
 
 def _handler(message: type[Message], file: FileDescriptorProto) -> Any:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
+from types import CodeType
 from typing import Any
 
 import msgspec
@@ -50,9 +52,14 @@ def compiled(kind: AvroType, needed: Needed | None = None, raw: frozenset[str] =
     code = _Code()
     result = code.value(kind, 1, needed, raw)
     text = "\n".join(["def read(b, p):", *code.lines, f" return {result}, p"])
-    exec(compile(text, "<avro>", "exec"), code.names)  # of a schema only quoted names are in it
+    exec(_compiled(text), code.names)  # of a schema only quoted names are in it
     read: Read = code.names["read"]
     return read
+
+
+@lru_cache(1024)  # each task of a process opens its format, with the same schemas
+def _compiled(text: str) -> CodeType:
+    return compile(text, "<avro>", "exec")
 
 
 def _unrolled() -> Callable[[bytes, int], tuple[int, int]]:

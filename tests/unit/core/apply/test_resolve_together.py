@@ -58,6 +58,7 @@ def content(rows: pa.Table) -> list[dict[str, Any]]:
     return sorted(rows.to_pylist(), key=str)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("seed", range(20))
 def test_plans_are_those_of_the_single_tables(seed: int, wire: str) -> None:
