@@ -94,7 +94,7 @@ class TableShape:
 
     @property
     def rules_and_laid(self) -> TableColumns:
-        """What makes the columns, and how the rows lie so far."""
+        """The rules that make the columns, and how the rows lie so far."""
         return TableColumns(self.rules, self.laid)
 
     def keeps_values(self, old: TableSchema, new: TableSchema) -> bool:

@@ -373,14 +373,14 @@ def test_removing_rows_without_a_key_takes_one_each_and_hands_back_the_others(ki
     assert [row for table in unmatched for row in table.to_pylist()] == [{"id": 3, "v": "c"}]
 
 
-@pytest.mark.parametrize("place", [1, 2])
-def test_a_column_that_stored_rows_lack_is_null_in_them(kind_of_tables: Tables, place: int) -> None:
+@pytest.mark.parametrize("index", [1, 2])
+def test_a_column_that_stored_rows_lack_is_null_in_them(kind_of_tables: Tables, index: int) -> None:
     tables = kind_of_tables
-    wider = rows((2, "b")).add_column(place, "w", pa.array([7], pa.int64()))
+    wider = rows((2, "b")).add_column(index, "w", pa.array([7], pa.int64()))
     tables.create(rows((1, "a")))
     old = columns_of(rows().schema)
     ids = list(old.ids)
-    ids.insert(place, max(ids) + 1)
+    ids.insert(index, max(ids) + 1)
     new = TargetSchema(tuple(ids), wider.schema)
     if not tables.writer().evolves(tables.open(), old, new, merges=False):
         return  # such a table is overwritten
