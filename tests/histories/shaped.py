@@ -84,10 +84,10 @@ def random_rule(rnd: random.Random, create: Create) -> Rule:
 
 
 def _of(had: set[str], stated: Any) -> Any:
-    """Return a rule without the columns that a table did not begin with; others would park it."""
-    if isinstance(stated, dict) and not {"op", "computed"} & stated.keys():
-        return {name: value for name, value in stated.items() if name in had}
-    return stated if isinstance(stated, dict) or stated in had else [name for name in had if name in stated]
+    """Return a rule without the columns that a table did not begin with: others would park it, but for patterns."""
+    if isinstance(stated, dict):
+        return stated if {"op", "computed"} & stated.keys() else {k: v for k, v in stated.items() if k in had}
+    return [name for name in ([stated] if isinstance(stated, str) else stated) if name in had or name.endswith("*")]
 
 
 @dataclass(frozen=True)
