@@ -216,8 +216,8 @@ def test_no_value_of_a_masked_or_excluded_column_is_in_the_table_its_states_or_t
 
 
 def test_a_column_that_is_named_and_was_never_there_parks_the_table(log: Log, lake: Path) -> None:
-    script = synced(log, lake, RECORDS, columns={"mask": {"nmae": "hash"}})
+    script = synced(log, lake, RECORDS, columns={"mask": {"nickname": "hash"}})
     assert [state.code for state in script.states.values()] == ["shape.column_unknown"]
-    script.tables = {"shop.*": {"columns": {"mask": {"nmae": "hash"}}}}
+    script.tables = {"shop.*": {"columns": {"mask": {"nickname": "hash"}}}}
     script.sync()
     assert [one["name"] for one in stored(script)] == ["Ann", None]
