@@ -147,7 +147,7 @@ def test_all_problems_are_said_at_once_each_with_its_rule() -> None:
         target_rules(target)
     heads = [problem.split(":")[0] for problem in refused.value.problems]
     assert heads == ["target[0].from", "target[1]", *["target[2].to"] * 4, "target[3].from", "target[3].to"]
-    assert problems_of({**minimal(), "target": target, "nme": 1})[0].startswith("nmae: unknown key")
+    assert problems_of({**minimal(), "target": target, "caption": 1})[0].startswith("caption: unknown key")
     assert problems_of({**minimal(), "target": {"from": 1}}) == ["target: expected a list of rules, got a mapping"]
 
 
