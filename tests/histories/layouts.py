@@ -12,6 +12,7 @@ from airflow_provider_cdc.core.apply.target_schema import TargetSchema, target_s
 from airflow_provider_cdc.core.config.partition_rules import PartitionRule
 from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.shapes.shape import Shape
 from airflow_provider_cdc.core.values.types import TypeOptions
 
 _PLAIN = ("identity", "bucket[3]")
@@ -24,11 +25,11 @@ def lay_out_at_random(patch: pytest.MonkeyPatch, *, partitions: bool) -> None:
     :param partitions: whether its sink partitions tables.
     """
 
-    def laid_out(schema: TableSchema, options: TypeOptions, layout: TableLayout | None = None) -> TargetSchema:
-        columns = target_schema(schema, options).columns
-        return target_schema(schema, options, _layout(columns, partitions=partitions))
+    def laid_out(schema: TableSchema, options: TypeOptions, layout: TableLayout, shape: Shape) -> TargetSchema:
+        columns = target_schema(schema, options, layout, shape).columns
+        return target_schema(schema, options, _layout(columns, partitions=partitions), shape)
 
-    patch.setattr("spark_jobs.tasks.apply.target_schema", laid_out)
+    patch.setattr("spark_jobs.tasks.table_shape.target_schema", laid_out)
 
 
 def _layout(columns: pa.Schema, *, partitions: bool) -> TableLayout:
