@@ -91,12 +91,12 @@ class TableApply:
         self._states: dict[int | None, TableState] = {}  # by the batch that left pending deletes
         self._committing = False
         self.refused: list[dict[str, Any]] = []
-        rule = writer_rule(job, name, self._columns.columns.names, self._sink)
+        rule = writer_rule(job, name, [*self._shape.names.values()], self._sink)
         self._preview = self._sink.preview(rule)
         staged = staged_folder(job.pipeline, job.seq, task.table_id)
         self._comparing: ComparingWriter | None = None
         if isinstance(job.order, Rebuild) and job.order.compared:
-            self._comparing = ComparingWriter(self._preview, self._columns.key_names)
+            self._comparing = ComparingWriter(self._preview, self._shape.key_names)
         written = self._preview if job.scratch else self._sink.writer(rule, self._storage, staged)
         self._writer: Writer[Stored] = self._comparing or written
         self._spark_may_write = task.base is not None and task.base.spark_may_write

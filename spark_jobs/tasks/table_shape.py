@@ -65,6 +65,19 @@ class TableShape:
         """The columns that the table has after the batch."""
         return target_schema(self._timeline.versions[-1].schema, self._types, self._layout, self.rules)
 
+    @property
+    def names(self) -> dict[int, str]:
+        """The names that its columns have then, by id; the source may have types that no table can have."""
+        schema = self._timeline.versions[-1].schema
+        if self.rules.is_plain:
+            return {column.id: column.name for column in schema.columns}
+        return {column.id: column.name for column in self.rules.columns(schema, self._types)}
+
+    @property
+    def key_names(self) -> list[str]:
+        """The names of the key's columns."""
+        return [self.names[column_id] for column_id in self._timeline.versions[-1].schema.key]
+
     def so_far(self, schema: TableSchema) -> TargetSchema:
         """Return the columns that the table has before it.
 
