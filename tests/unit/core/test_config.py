@@ -131,7 +131,8 @@ def test_every_problem_is_reported_at_once_with_its_key() -> None:
     [
         (
             {"polcy": {}},
-            "polcy: unknown key; did you mean 'policy'? known: lake, ledger, name, policy, sink, source, spark, tables,"
+            "polcy: unknown key; did you mean 'policy'? known: lake, ledger, mask_connection, name, policy, sink, "
+            "source, spark, tables,"
             " target",
         ),
         ({"source": {"topics": [], "format": "x"}}, "source.topics: is empty"),
