@@ -50,8 +50,8 @@ def bucket_count(job: JobDocument, task: ApplyTask, secrets: Secrets) -> int:
     schema = timeline.versions[-1].schema
     if not schema.key and wire.row_numbers != "event":  # only all rows of an event show which of them are copies
         return 1
-    if job.tables.rule(f"{task.database}.{task.table}").filter is not None:
-        return 1  # whether a key is gone is known once its newest row is typed
+    if not shape_of(job, timeline, secrets).goes_in_parts:
+        return 1
     if len(schema.columns_in_rows) < len(schema.columns) or not _is_one_step(job, task, timeline, secrets):
         return 1
     return -(-task.rows // job.policy.bucket_rows)

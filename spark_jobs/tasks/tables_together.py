@@ -119,18 +119,17 @@ class TablesTogether:
                 return None
             if span.end is not None and any(group.max_position >= span.end for group in span.groups):
                 return None
-        timeline, rule = TableTimeline.from_document(task.timeline), self._job.tables.rule(_name(task))
-        layout = layout_of(timeline, self._wire)
-        if layout is None or rule.filter is not None:
+        timeline = TableTimeline.from_document(task.timeline)
+        layout, shape = layout_of(timeline, self._wire), shape_of(self._job, timeline, self._secrets)
+        if layout is None or not shape.goes_together:
             return None
-        columns = None if rule.columns is None else repr(rule.columns)
-        return _Candidate(task, timeline, (layout, self._options(task), columns))
+        return _Candidate(task, timeline, (layout, self._options(task), repr(shape.rules)))
 
     def _options(self, task: ApplyTask) -> TypeOptions:
         return TypeOptions.of(self._policy(task))
 
     def _policy(self, task: ApplyTask) -> RunPolicy:
-        return self._job.tables.policy(_name(task), self._job.policy)
+        return self._job.tables.policy(f"{task.database}.{task.table}", self._job.policy)
 
     def _compared(self, task: ApplyTask) -> Compared | None:
         """Return how a table's changes are compared with the rows that they find."""
@@ -159,7 +158,3 @@ class TablesTogether:
         firsts = rows.select(["topic", "partition", "offset"]).take(pa.array(np.unique(owners, return_index=True)[1]))
         for candidate, plan, first in zip(alike, plans, firsts.to_pylist(), strict=True):
             self._resolved[candidate.task.table_id] = ResolvedTable(candidate.timeline, plan, first)
-
-
-def _name(task: ApplyTask) -> str:
-    return f"{task.database}.{task.table}"

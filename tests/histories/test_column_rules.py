@@ -15,6 +15,7 @@ from tests.histories.debezium_records import ddl, row
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
+from tests.histories.together import resolve_all_together
 
 CREATE = "CREATE TABLE shop.t (id int NOT NULL, name varchar(20), born date, n decimal(10,2), PRIMARY KEY (id))"
 OPTIONS = {"decimal.handling.mode": "string"}
@@ -221,3 +222,23 @@ def test_a_column_that_is_named_and_was_never_there_parks_the_table(log: Log, la
     script.tables = {"shop.*": {"columns": {"mask": {"nickname": "hash"}}}}
     script.sync()
     assert [one["name"] for one in stored(script)] == ["Ann", None]
+
+
+def test_each_of_many_tables_alike_names_itself(log: Log, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve_all_together(monkeypatch)
+    names = [f"t{number}" for number in range(6)]
+    script = Script(log, lake, tables={"shop.*": {"columns": {"metadata": {"table": "_table", "op": "_op"}}}})
+    script.send(*(statement(f"CREATE TABLE shop.{name} (id int PRIMARY KEY)", 4 + i) for i, name in enumerate(names)))
+    script.send(*(row("c", name, 41 + i, {"id": 1}, key=("id",), time=41) for i, name in enumerate(names)))
+    script.sync()
+    rows = [DeltaTable(str(script.root / "shop" / name)).to_pyarrow_table().to_pylist() for name in names]
+    assert rows == [[{"id": 1, "_op": "insert", "_table": f"shop.{name}"}] for name in names]
+
+
+def test_another_salt_hashes_every_row_again(log: Log, lake: Path) -> None:
+    script = synced(log, lake, RECORDS, columns={"mask": {"name": "hash"}})
+    script.secrets = {"mask": {"salt": "sea"}}
+    script.send(put(41, id=3, name="Ann", born=None, n="1.00"))
+    script.sync()
+    ann = hashlib.sha256(b"seaAnn").hexdigest()
+    assert [one["name"] for one in stored(script)] == [ann, None, ann]

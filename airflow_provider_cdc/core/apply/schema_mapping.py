@@ -17,7 +17,6 @@ from airflow_provider_cdc.core.apply.shaped_rows import (
     Inputs,
     Rows,
     StoredColumns,
-    laid_columns,
     lasts,
     refused_values,
     unchanged,
@@ -132,6 +131,8 @@ class Mapper:
 
     def stay(self, old: TableSchema, version: int) -> bool:
         """Return whether stored rows under an old schema are right as rules made them and chose them then."""
+        if self._shape.is_plain and not self.filters:
+            return True
         new, condition = self._versions[version].schema, self.condition(version)
         has_same_rows = condition is None or unchanged(condition.ids.values(), old, new)
         return has_same_rows and all(lasts(column, old, new) for column in self.columns(version))
@@ -169,7 +170,7 @@ class Mapper:
             versions = enumerate(self._versions[: target + 1])
             start = max((index for index, version in versions if version.schema == old), default=None)
         columns = self.columns(target)
-        if start == target and laid.of(old) == laid_columns(columns):
+        if start == target and laid.of(old) == tuple(map(TargetColumn.laid, columns)):
             return stored
         was, new = StoredColumns(stored, old, laid), self._versions[target].schema
         condition = self.condition(target)

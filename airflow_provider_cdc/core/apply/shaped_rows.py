@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.arrays import BoolArray
 from airflow_provider_cdc.core.errors import DataError
-from airflow_provider_cdc.core.model.laid_columns import LaidColumn, LaidColumns
+from airflow_provider_cdc.core.model.laid_columns import LaidColumns
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 from airflow_provider_cdc.core.shapes.columns import TargetColumn
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
@@ -110,11 +110,6 @@ class Inputs:
     def refuse(self, column: str, rows: np.ndarray) -> None:
         """Leave rows out."""
         self.refused[column] = self.refused[column] | rows if column in self.refused else rows
-
-
-def laid_columns(columns: Iterable[TargetColumn]) -> tuple[LaidColumn, ...]:
-    """Return how rows lie that have some columns."""
-    return tuple(LaidColumn(column.id, column.name, column.mark) for column in columns)
 
 
 class StoredColumns:

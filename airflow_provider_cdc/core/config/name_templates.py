@@ -35,7 +35,7 @@ _EXAMPLE = "raw_{database}.{table}"
 class _Part:
     """A piece of a template.
 
-    :param text: what stands there as it is, or the name of the value that does.
+    :param text: what is written there, or the name of the value that does.
     """
 
     text: str

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,8 +15,6 @@ from airflow_provider_cdc.core.config.checks import Checks, kind_of, names_secre
 from airflow_provider_cdc.core.config.lake import Lake
 from airflow_provider_cdc.core.config.option_kinds import kind_of_option
 from airflow_provider_cdc.core.config.policy import RunPolicy, SparkSettings
-from airflow_provider_cdc.core.config.sinks.delta import DeltaSink
-from airflow_provider_cdc.core.config.sinks.iceberg import IcebergSink
 from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from airflow_provider_cdc.core.config.sinks.sections import SECTIONS as SINK_SECTIONS
 from airflow_provider_cdc.core.config.sinks.sections import Sink
@@ -31,16 +29,11 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 # of each section its kinds
 _SECTIONS: dict[str, tuple[type[Any], ...]] = {
     "source": (KafkaSource, CanalSource),
-    "sink": (DeltaSink, IcebergSink),
+    "sink": tuple(SINK_SECTIONS.values()),
     "lake": (Lake,),
     "tables": (TableRules,),
     "policy": (RunPolicy,),
     "spark": (SparkSettings,),
-}
-_REQUIRED: dict[type[Any], tuple[str, ...]] = {
-    KafkaSource: ("topics", "format"),
-    CanalSource: ("destination",),
-    DeltaSink: ("root",),
 }
 
 T = TypeVar("T")
@@ -220,8 +213,8 @@ def _section(checks: Checks, name: str, data: object) -> Any:
     """Build one section, noting its problems; None when it cannot be built."""
     kind = _SECTIONS[name][0]
     if data is None:
-        if kind in _REQUIRED:
-            checks.problem(name, f"is missing; it needs {', '.join(_REQUIRED[kind])}")
+        if required := _required(kind):
+            checks.problem(name, f"is missing; it needs {', '.join(required)}")
             return None
         return kind()
     if not isinstance(data, Mapping):
@@ -244,7 +237,7 @@ def _section(checks: Checks, name: str, data: object) -> Any:
     known = [f.name for f in fields(kind)]
     mine = Checks(name)
     mine.unknown(data, known)
-    missing = [key for key in _REQUIRED.get(kind, ()) if key not in data]
+    missing = [key for key in _required(kind) if key not in data]
     for key in missing:
         mine.problem(key, "is missing")
     checks.problems.extend(mine.problems)
@@ -252,6 +245,11 @@ def _section(checks: Checks, name: str, data: object) -> Any:
     values = {"topics": "x", "format": "x", "destination": "x", "root": "/"} if missing else {}
     values = {key: value for key, value in values.items() if key in missing}
     return _collect(checks, lambda: kind(**values, **{key: value for key, value in data.items() if key in known}))
+
+
+def _required(kind: type[Any]) -> list[str]:
+    """Return the keys of a section that have no default."""
+    return [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING and f.init]
 
 
 def _collect(checks: Checks, build: Callable[[], T]) -> T | None:

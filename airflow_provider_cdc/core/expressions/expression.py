@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ from airflow_provider_cdc.core.expressions.rows import Batch, Rows, array_of
 from airflow_provider_cdc.core.expressions.syntax import read
 from airflow_provider_cdc.core.expressions.typed import Typed
 
+_PARSED = 256  # expressions: one rule may be that of thousands of tables
 _BLOCK = 1 << 17  # rows that are evaluated at once: their values stay near the processor
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
@@ -70,6 +72,7 @@ class Expression:
         return part
 
 
+@lru_cache(maxsize=_PARSED)
 def parse(text: str) -> Expression:
     """Return the expression that a text states.
 
@@ -78,6 +81,7 @@ def parse(text: str) -> Expression:
     return Expression(text, read(text))
 
 
+@lru_cache(maxsize=_PARSED)
 def parse_condition(text: str) -> Expression:
     """Return an expression whose values are TRUE, FALSE and NULL; a whole number is TRUE if it is not zero.
 

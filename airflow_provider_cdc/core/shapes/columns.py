@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.model.laid_columns import LaidColumn
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 
@@ -60,14 +61,13 @@ class TargetColumn:
     make: Callable[[RowInputs], pa.Array] | None = None
     lasts: Callable[[ColumnType, ColumnType], bool] = operator.eq
 
+    def laid(self) -> LaidColumn:
+        """Return how it lies in the table."""
+        return LaidColumn(self.id, self.name, self.mark)
+
     def values(self, rows: RowInputs) -> pa.Array:
         """Return the values of some rows."""
         return rows.column(self.id) if self.make is None else self.make(rows)
-
-    @property
-    def is_of_change(self) -> bool:
-        """Return whether it says something of the change that made a row, not of the row."""
-        return self.make is not None and not self.reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,28 +92,20 @@ class SourceColumns:
     def matching(self, pattern: str) -> list[Column]:
         """Return the columns that have, or had, a name that a shell pattern matches in any case."""
         folded = pattern.lower()
-        return [
-            column
-            for column in self.schema.columns
-            if any(fnmatchcase(name.lower(), folded) for name in (column.name, *self.names.get(column.id, ())))
-        ]
+        return self._where(lambda name: fnmatchcase(name, folded))
 
     def named(self, name: str) -> Column | None:
         """Return the column that has a name, else the one that had it, None without one."""
         column = self.schema.named(name)
         if column is not None and not column.dropped:
             return column
-        had = [column for column in self.matching_exactly(name) if not column.dropped]
+        had = [column for column in self._where(name.lower().__eq__) if not column.dropped]
         return had[-1] if had else column
 
-    def matching_exactly(self, name: str) -> list[Column]:
-        """Return the columns that have, or had, a name, in any case."""
-        folded = name.lower()
-        return [
-            column
-            for column in self.schema.columns
-            if any(folded == known.lower() for known in (column.name, *self.names.get(column.id, ())))
-        ]
+    def _where(self, holds: Callable[[str], bool]) -> list[Column]:
+        """Return the columns of which something holds for a name that they have, or had, in lower case."""
+        every = [(column, (column.name, *self.names.get(column.id, ()))) for column in self.schema.columns]
+        return [column for column, names in every if any(holds(name.lower()) for name in names)]
 
     def rule_error(self, code: str, text: str, hint: str) -> DataError:
         """Return why the rules do not fit the table."""

@@ -6,12 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from airflow_provider_cdc.core.config.column_rules import ColumnRules
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.expressions.expression import Expression, parse_condition
-from airflow_provider_cdc.core.model.laid_columns import LaidColumn, LaidColumns
+from airflow_provider_cdc.core.model.laid_columns import LaidColumns
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.shapes.columns import SourceColumns, TargetColumn, plain_columns
 from airflow_provider_cdc.core.shapes.expressions import BoundExpression, bound
@@ -78,6 +76,16 @@ class Shape:
         return self.condition is not None
 
     @property
+    def goes_in_parts(self) -> bool:
+        """Return whether keys show which rows the target gets, before the rows are typed."""
+        return not self.filters
+
+    @property
+    def goes_together(self) -> bool:
+        """Return whether another table with these rules gets the same of the same changes."""
+        return self.goes_in_parts and (self.rules is None or "table" not in (self.rules.metadata or ()))
+
+    @property
     def computes(self) -> bool:
         """Return whether columns are computed from those of the source."""
         return self.rules is not None and bool(self.rules.add)
@@ -93,11 +101,7 @@ class Shape:
         """Return how rows lie that are made with this shape."""
         if self.is_plain:
             return LaidColumns()
-        return LaidColumns(tuple(LaidColumn(one.id, one.name, one.mark) for one in self.columns(schema, options)))
-
-    def arrow(self, schema: TableSchema, options: TypeOptions) -> pa.Schema:
-        """Return names and types of the target's columns."""
-        return pa.schema([pa.field(one.name, one.type) for one in self.columns(schema, options)])
+        return LaidColumns(tuple(map(TargetColumn.laid, self.columns(schema, options))))
 
     def made_of(self, schema: TableSchema, options: TypeOptions) -> frozenset[int]:
         """Return the ids of the source's columns that the target has not as they are, or makes others of.

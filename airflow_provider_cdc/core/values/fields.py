@@ -62,7 +62,8 @@ REMEDIES: dict[str, str] = {
     "snapshot, or take the transform away and read the new topics with another pipeline, or leave the table out "
     "(tables.exclude). Else let the source log whole rows (binlog_row_image=FULL, REPLICA IDENTITY FULL)",
     "column_absent": "if the tool leaves the column out (column.exclude.list, canal.instance.filter.field, "
-    "column-selectors, the columns of a task), state tables.<name>.exclude_columns; else set binlog_row_image=FULL",
+    "column-selectors, the columns of a task), state tables.<name>.exclude_columns; else set binlog_row_image=FULL, "
+    "which rules with columns.add or filter need",
 }
 """What frees it for others."""
 

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from functools import partial
-from zlib import crc32
 
 import pyarrow as pa
 
@@ -25,7 +25,8 @@ def _computed(name: str, text: str, source: SourceColumns) -> TargetColumn:
     expression = bound(f"columns.add.{name}", parse(text), source)
     reads = tuple(expression.ids.values())
     # the id is that of the name, in any order of the rules
-    column_id = _FIRST_ID - crc32(name.encode())
+    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=6).digest()
+    column_id = _FIRST_ID - int.from_bytes(digest)
     return TargetColumn(
         column_id, name, expression.type, f"add {text}", reads or (column_id,), partial(_values, name, expression)
     )

@@ -155,9 +155,11 @@ def _moment(text: str) -> datetime:
     match = re.fullmatch(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?", text, re.ASCII)
     if not match:
         raise Fails
-    *parts, fraction = match.groups()
+    year, month, day, *time, fraction = match.groups()
     try:
-        return datetime(*(int(part or 0) for part in parts), int((fraction or "0").ljust(6, "0")))  # type: ignore[arg-type]
+        return datetime(
+            int(year), int(month), int(day), *(int(part or 0) for part in time), int((fraction or "0").ljust(6, "0"))
+        )
     except ValueError:
         raise Fails from None
 

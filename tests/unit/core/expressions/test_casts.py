@@ -22,8 +22,8 @@ def decimals(*texts: str | None) -> list[Decimal | None]:
     return [None if text is None else Decimal(text) for text in texts]
 
 
-def at(*parts: int) -> datetime:
-    return datetime(*parts)  # type: ignore[arg-type]
+def at(year: int, month: int, day: int, *time: int) -> datetime:
+    return datetime(year, month, day, *time)
 
 
 CASTS: list[tuple[str, pa.DataType, list[Any], list[Any]]] = [
