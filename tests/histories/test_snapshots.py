@@ -35,7 +35,7 @@ def taken(pos: int, *numbers: int, minute: int, **more: Any) -> list[Record]:
     return [*snapshot_ddl(pos, BOTH, time=time), *rows("r", pos, *numbers, mark="true", time=time + 900, **more)]
 
 
-def both(script: Script, *numbers: int) -> None:
+def demand_both(script: Script, *numbers: int) -> None:
     expected = Counter((number, number) for number in numbers)
     assert (script.rows("shop", "k"), script.rows("shop", "n")) == (expected, expected)
     assert (script.states_of("shop", "k"), script.states_of("shop", "n")) == (["ok"], ["ok"])
@@ -47,7 +47,7 @@ def script(log: Log, lake: Path) -> Script:
     script = Script(log, lake)
     script.send(*taken(100, 1, 2, minute=0), *rows("c", 110, 3, time=BEGIN + 60_000))
     script.sync()
-    both(script, 1, 2, 3)
+    demand_both(script, 1, 2, 3)
     return script
 
 
@@ -56,27 +56,27 @@ def test_a_snapshot_without_rows_changes_nothing(script: Script, log: Log, pos: 
     commits = log.commits
     script.send(*snapshot_ddl(pos, BOTH, time=BEGIN + 120_000, rows=False))
     script.sync()
-    both(script, 1, 2, 3)
+    demand_both(script, 1, 2, 3)
     assert log.commits == commits
     script.send(*rows("c", 300, 4))
     script.sync()
-    both(script, 1, 2, 3, 4)
+    demand_both(script, 1, 2, 3, 4)
 
 
 def test_a_new_snapshot_replaces_what_it_does_not_have(script: Script) -> None:
     script.send(*taken(200, 2, 5, minute=10), *rows("c", 210, 6, time=BEGIN + 720_000))
     script.sync()
-    both(script, 2, 5, 6)
+    demand_both(script, 2, 5, 6)
 
 
 def test_a_batch_may_end_between_a_snapshots_ddl_and_its_rows(script: Script) -> None:
     script.send(*taken(200, 2, 5, minute=10))
     script.held = {(topic, 0) for topic in ROW_TOPICS}
     script.sync()
-    both(script, 1, 2, 3)
+    demand_both(script, 1, 2, 3)
     script.held = set()
     script.sync()
-    both(script, 2, 5)
+    demand_both(script, 2, 5)
 
 
 def test_a_snapshots_rows_may_come_a_batch_before_its_ddl(script: Script) -> None:
@@ -85,7 +85,7 @@ def test_a_snapshots_rows_may_come_a_batch_before_its_ddl(script: Script) -> Non
     script.sync()
     script.held = set()
     script.sync()
-    both(script, 2, 5)
+    demand_both(script, 2, 5)
 
 
 def test_streamed_rows_may_come_before_rows_of_the_snapshot_they_follow(script: Script) -> None:
@@ -94,18 +94,18 @@ def test_streamed_rows_may_come_before_rows_of_the_snapshot_they_follow(script: 
     script.sync()
     script.held = set()
     script.sync()
-    both(script, 2, 6)
+    demand_both(script, 2, 6)
 
 
 def test_a_snapshot_in_several_batches_begins_the_content_once(script: Script) -> None:
     script.send(*taken(200, 2, minute=10))
     script.sync()
-    both(script, 2)
+    demand_both(script, 2)
     for number in (5, 6, 7):
         script.send(*rows("r", 200, number, mark="true", time=BEGIN + 660_000))
         result = script.sync()
         assert {line.action for line in result.tables} <= {"append", "merge"}
-    both(script, 2, 5, 6, 7)
+    demand_both(script, 2, 5, 6, 7)
 
 
 def test_rows_from_before_a_snapshot_that_come_after_it_do_not_count(script: Script) -> None:
@@ -114,7 +114,7 @@ def test_rows_from_before_a_snapshot_that_come_after_it_do_not_count(script: Scr
     script.sync()
     script.held = set()
     script.sync()
-    both(script, 2)
+    demand_both(script, 2)
 
 
 def test_a_statement_of_a_snapshot_sent_twice_counts_once(script: Script, log: Log) -> None:
@@ -122,7 +122,7 @@ def test_a_statement_of_a_snapshot_sent_twice_counts_once(script: Script, log: L
     commits = log.commits
     script.send(*again)
     script.sync()
-    both(script, 1, 2, 3)
+    demand_both(script, 1, 2, 3)
     assert log.commits == commits
 
 
@@ -181,10 +181,10 @@ def test_a_table_that_needs_a_rebuild_is_well_again_with_a_snapshots_rows_and_on
     assert script.states_of("shop", "k") == ["parked"]
     script.send(*taken(200, 2, 5, minute=10))
     script.sync()
-    both(script, 2, 5)
+    demand_both(script, 2, 5)
     script.send(*rows("c", 210, 6))
     script.sync()
-    both(script, 2, 5, 6)
+    demand_both(script, 2, 5, 6)
 
 
 @pytest.mark.parametrize("ends", [(), (1,), (2,), (3,), (1, 3)], ids=str)
@@ -196,7 +196,7 @@ def test_a_snapshot_that_began_again_at_its_position_counts_alone(ends: tuple[in
     for end in ends:  # rows of the attempts, and the DDL of those that they are of
         script.sync({DDL_TOPIC: statements * (1 if end <= 2 else 2), **{(topic, 0): end for topic in ROW_TOPICS}})
     script.sync()
-    both(script, 1, 2, 3, 4)
+    demand_both(script, 1, 2, 3, 4)
 
 
 def test_a_row_of_the_attempt_before_that_comes_late_does_not_count(log: Log, lake: Path) -> None:
@@ -207,7 +207,7 @@ def test_a_row_of_the_attempt_before_that_comes_late_does_not_count(log: Log, la
     script.sync()
     script.held = set()
     script.sync()
-    both(script, 1, 2, 3)
+    demand_both(script, 1, 2, 3)
 
 
 def test_rows_of_ad_hoc_snapshots_are_passed_over_without_key(script: Script) -> None:
@@ -216,7 +216,7 @@ def test_rows_of_ad_hoc_snapshots_are_passed_over_without_key(script: Script) ->
     script.send(*rows("r", 150, 1, 2, 3, mark="first", time=BEGIN + 601_000, server_id=7))
     script.send(*rows("r", 160, 1, mark="incremental", time=BEGIN + 602_000))
     result = script.sync()
-    both(script, 1, 2, 3)
+    demand_both(script, 1, 2, 3)
     assert result.lossy == {"keyless_snapshot_row": 4}
     assert result.changes == {"incremental": 2, "snapshot": 6}
 
@@ -305,7 +305,7 @@ def test_rows_that_come_once_are_of_one_attempt_whatever_the_clocks_show(log: Lo
     script = Script(log, lake)
     script.send(*snapshot_ddl(100, BOTH, time=BEGIN), *taken(100, 1, 2, minute=-5), *rows("c", 110, 3))
     script.sync()
-    both(script, 1, 2, 3)
+    demand_both(script, 1, 2, 3)
 
 
 def test_times_that_fall_within_a_partition_are_refused(log: Log, lake: Path) -> None:
