@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Masked and excluded columns through the command line: the salt comes from a connection, and nothing prints a value."""
+"""Masked columns through the command line: the salt comes from a connection, and nothing prints a value."""
 
 from __future__ import annotations
 

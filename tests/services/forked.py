@@ -137,6 +137,6 @@ def _engine(task: Any, command: Sequence[str], environment: Mapping[str, str], f
     with _environment(environment), contextlib.redirect_stdout(lines):
         try:
             return launched.main(command[2:])
-        except Exception:
+        except Exception:  # of whatever kind: a process would print it and end so
             traceback.print_exc(file=lines)
             return 1
