@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from airflow_provider_cdc.core.apply.resolve import newest_clear, part_ends, version_of
+from airflow_provider_cdc.core.apply.resolve import all_clears, part_ends, version_of
 from airflow_provider_cdc.core.apply.target_schema import target_schema
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.formats.registry import open_format
@@ -84,7 +84,7 @@ def _newest_clear(task: ApplyTask) -> str | None:
         for position in group.clears
         if position >= span.start and (span.end is None or position < span.end)
     ]
-    return newest_clear(positions, TableTimeline.from_document(task.timeline))
+    return max(all_clears(positions, TableTimeline.from_document(task.timeline)), default=None)
 
 
 @dataclass(slots=True)

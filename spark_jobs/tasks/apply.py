@@ -84,7 +84,7 @@ class TableApply:
         self._format = open_format(job.format, job.format_options)
         self._shape = TableShape(job, task, self._timeline, secrets)
         self._pending: OpenRemovals | None = None  # after this batch
-        self._verification = verification_of(self._policy, job, self._format, filters=self._shape.rules.filters)
+        self._verification = verification_of(self._policy, job, self._format, self._shape.rules)
         self._witness: TableWitness | None = None
         self._removals = Findings()  # of a table without key
         self._is_compared = False
@@ -330,7 +330,11 @@ class TableApply:
         moved = task.base is not None and task.base.location != task.location
         pending = plan.steps[0].open
         stays = (
-            base_schema is not None and not moved and task.rewind_to is None and len(plan.steps) == 1 and not step.clear
+            base_schema is not None
+            and not moved
+            and task.rewind_to is None
+            and len(plan.steps) == 1
+            and not (step.clear or step.emptied)
         ) and self._shape.stay(base_schema, step.version)
         same = stays and base_schema is not None and self._columns.has_same_columns(self._shape.so_far(base_schema))
         stays = same or (stays and self._evolves(target, base_schema, step))
@@ -350,7 +354,7 @@ class TableApply:
         if keeps or (step.deletes.num_rows and not step.keyed):
             self._type_now(plan, commit)
         remaining = None
-        if keeps and base_schema is not None and goes_in_pieces(plan.steps):
+        if keeps and base_schema is not None and goes_in_pieces(base_schema, plan.steps, mapper):
             pieces = self._base.pieces(self._shape.first_key(base_schema))
             remaining = remaining_pieces(pieces, base_schema, plan.steps, mapper)
         content = self._base.rows() if keeps and remaining is None else None

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.foreign_key_actions import Lost, RowsUnknown, lost_values, referring
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
+from airflow_provider_cdc.core.apply.modes import MODES
 from airflow_provider_cdc.core.apply.row_sets import without_keys
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps
@@ -96,6 +97,7 @@ class ForeignKeys:
         mapper = self._mapper
         if len(plan.steps) > 1 or not step.keyed or step.positions is None:
             rows, _ = after_steps(stored, base_schema, plan.steps, mapper)
+            rows = MODES[mapper.mode.name].of_source(rows)
             return bool(pc.sum(referring(rows, names, ever)).as_py())
         if pc.sum(referring(step.upserts, names, ever, step.positions())).as_py():
             return True

@@ -174,7 +174,8 @@ class TableChanges:
         :param columns: of the change log; those to resolve if empty.
         """
         tables, sent = [], bool(self._task.snapshot_sent or self._task.snapshot_again)
-        columns = [*(columns or self._columns), *(SENT_COLUMNS if self._by_clock else ["kafka_time"] if sent else [])]
+        further = SENT_COLUMNS if self._by_clock else ["kafka_time"] if sent else []
+        columns = list(dict.fromkeys([*(columns or self._columns), *further]))
         for span in spans:
             read = self._read_groups(span.groups, columns, images)
             if self._by_clock:
@@ -235,7 +236,7 @@ class TableChanges:
         topic = none.schema.get_field_index("topic")
         none = none.set_column(topic, "topic", none.column(topic).dictionary_encode())  # as the change log is read
         if self._by_clock:
-            return _marked(none.select([*self._columns, *SENT_COLUMNS]), older=False)
+            return _marked(none.select(list(dict.fromkeys([*self._columns, *SENT_COLUMNS]))), older=False)
         return none.select(self._columns)
 
     def _without_broken_off(self, rows: pa.Table) -> pa.Table:

@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections import Counter
 from functools import cached_property
 
+from airflow_provider_cdc.core.apply.modes import MODES
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper, TableColumns
 from airflow_provider_cdc.core.apply.table_rewrite import keeps_values
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema, stored_schema, target_schema
+from airflow_provider_cdc.core.config.tables import MIRROR
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.model.laid_columns import LaidColumns
 from airflow_provider_cdc.core.model.schema import TableSchema
@@ -22,7 +24,7 @@ def shape_of(job: JobDocument, timeline: TableTimeline, secrets: dict[str, dict[
     """Return the columns that a table gets."""
     salt = secrets.get("mask", {}).get("salt", "")
     rule = job.tables.rule(timeline.last_name)
-    return Shape.of(rule.columns, rule.filter, timeline, salt.encode())
+    return Shape.of(rule.columns, rule.filter, timeline, salt.encode(), MODES[rule.mode or MIRROR])
 
 
 def demand_fit(job: JobDocument, timeline: TableTimeline) -> None:

@@ -22,6 +22,7 @@ from airflow_provider_cdc.core.config.verify import sampled_share
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import REBUILD, DataError
 from airflow_provider_cdc.core.formats.contract import Format
+from airflow_provider_cdc.core.shapes.shape import PLAIN, Shape
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from spark_jobs.tasks.table_task import ApplyTask
 
@@ -33,14 +34,14 @@ _SENTENCES = {
 }
 
 
-def verification_of(policy: RunPolicy, job: JobDocument, wire: Format, *, filters: bool = False) -> Verification | None:
+def verification_of(policy: RunPolicy, job: JobDocument, wire: Format, shape: Shape = PLAIN) -> Verification | None:
     """Return how far a table's changes are compared with the rows that they find, None for not at all.
 
     :param policy: of the table.
-    :param filters: whether it has some of the rows alone.
+    :param shape: the rows of a mirror alone, and only all of them, are those that the changes found.
     """
     # rows of one moment may have been applied in another order; what is not there may be left out by the filter
-    if wire.order == "clock" or filters:
+    if wire.order == "clock" or shape.filters or not shape.mode.is_mirror:
         return None
     partitions = [f"{topic}/{partition}" for topic, ends in job.end.items() for partition in ends]
     match policy.verify:

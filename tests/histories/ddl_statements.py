@@ -19,6 +19,7 @@ from tests.histories.source import (
     Source,
     Statement,
     Structure,
+    Table,
     TableChange,
     create_text,
     full,
@@ -260,15 +261,27 @@ class Alter(Statement):
         for clause in self.clauses:
             structure, text = clause.change(structure, rows)
             texts.append(text)
+        self._change_dead(table)
         now = self.to or self.name
         if self.to is not None:
             source.move(self.name, self.to)
             texts.append(f"RENAME TO {full(self.to)}")
         table.structure, table.rows = structure, rows
+        table.settle()
         text = f"ALTER TABLE {full(self.name)} " + ", ".join(texts)
         records = ((now[0], text, (TableChange("ALTER", now, structure),)),)
         renames = not self.clauses
         return [DdlEvent(text, "RENAME" if renames else "ALTER", now if renames else self.name, records)]
+
+    def _change_dead(self, table: Table) -> None:
+        """Change the rows that went as the others; of one that does not fit nobody knows what becomes of it."""
+        structure = table.structure
+        try:
+            for clause in self.clauses:
+                rows = [] if isinstance(clause, ChangeKey) else table.dead
+                structure, _ = clause.change(structure, rows)
+        except RefusedError:
+            table.dead, table.knows_dead = [], False
 
     def _check_names(self, structure: Structure) -> None:
         """Refuse what the server refuses: clauses name columns from before the statement, AFTER those that result."""

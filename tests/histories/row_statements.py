@@ -44,6 +44,7 @@ def _inserted(table: Table, rows: Sequence[Row]) -> Iterator[Row]:
             continue
         taken.add(table.key_of(row))
         table.rows.append(row)
+        table.settle()
         yield dict(row)
 
 
@@ -133,6 +134,7 @@ def _changed(name: Name, table: Table, index: int, new: Row) -> RowEvent:
     old = table.rows[index]
     table.rows[index] = new
     moved = bool(table.structure.key) and table.key_of(old) != table.key_of(new)
+    table.bury([old] if moved else [])
     return RowEvent(name, table.structure, "k" if moved else "u", dict(old), dict(new))
 
 
@@ -149,7 +151,9 @@ class Delete(Statement):
         events: list[Event] = [
             RowEvent(self.name, table.structure, "d", dict(table.rows[index]), None) for index in gone
         ]
+        went = [table.rows[index] for index in gone]
         table.rows[:] = [row for index, row in enumerate(table.rows) if index not in gone]
+        table.bury(went)
         return events
 
     def sql(self) -> str:
@@ -164,7 +168,9 @@ class Truncate(Statement):
 
     def run(self, source: Source) -> list[Event]:
         table = source.table(self.name)
+        went = list(table.rows)
         table.rows.clear()
+        table.bury(went)
         return [TruncateEvent(self.name, table.structure)]
 
     def sql(self) -> str:

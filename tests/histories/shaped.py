@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tests.histories.comparison import expected_value, lake_type, stored_values
 from tests.histories.ddl_statements import Create
@@ -25,7 +26,7 @@ from tests.histories.source import Column, Content, Name, Row, Structure, quoted
 SALT = "a pinch"
 MISFITS = (
     *("shape.key", "shape.type", "shape.name_taken", "shape.no_columns"),
-    *("shape.column_unknown", "shape.expression", "shape.converted"),
+    *("shape.column_unknown", "shape.expression", "shape.converted", "mode.needs_key"),
 )
 """Codes with which a table is parked that its rules do not fit."""
 _HASHED = Kind("varchar", 64)
@@ -51,7 +52,7 @@ def random_rules(rnd: random.Random, creates: Sequence[Create]) -> dict[str, Any
         read = rnd.choice(structures[0].columns).name
         rules["add"] = {"computed": f"CASE WHEN {quoted(read)} IS NULL THEN 'none' ELSE 'some' END"}
     if rnd.random() < (0.5 if all(one.key for one in structures) else 0.02):
-        rules["metadata"] = {"op": "_op", "position": "_position", "table": "_table"}
+        rules["metadata"] = {"op": "_op", "position": "_position", "table": "_table", "source_time": "_time"}
     return rules or {"exclude": names[0]}
 
 
@@ -64,12 +65,14 @@ class Rule:
 
     columns: dict[str, Any]
     null: tuple[str, bool] | None = None
+    mode: str = "mirror"
 
     def document(self) -> dict[str, Any]:
         """Return the rule as a pipeline states it."""
+        rule = {"columns": self.columns, **({"mode": self.mode} if self.mode != "mirror" else {})}
         if self.null is None:
-            return {"columns": self.columns}
-        return {"columns": self.columns, "filter": f"{quoted(self.null[0])} IS {'NOT ' if self.null[1] else ''}NULL"}
+            return rule
+        return {**rule, "filter": f"{quoted(self.null[0])} IS {'NOT ' if self.null[1] else ''}NULL"}
 
 
 def random_rule(rnd: random.Random, create: Create) -> Rule:
@@ -80,6 +83,7 @@ def random_rule(rnd: random.Random, create: Create) -> Rule:
     return Rule(
         {key: stated for key, stated in rules.items() if stated},
         (read, rnd.random() < 0.5) if rnd.random() < 0.5 else None,
+        "soft_delete" if rnd.random() < 0.5 and create.structure.key else "mirror",
     )
 
 
@@ -196,6 +200,15 @@ def _cut(value: Any, kind: Kind, mask: str) -> Any:
     return int(abs(value) // 10 * 10) * (-1 if value < 0 else 1)
 
 
+def _unlike(lake: pa.Table, columns: Sequence[Shaped], rows: Sequence[Row]) -> list[str]:
+    """Return what differs between stored rows and those that must be there."""
+    stored = [stored_values(lake.column(i), column.kind) for i, column in enumerate(columns)]
+    actual = Counter(zip(*stored, strict=True)) if stored else Counter({(): lake.num_rows})
+    expected = Counter(tuple(column.value(row) for column in columns) for row in rows)
+    wrong = [f"too much: {row}" for row in list(actual - expected)[:4]]
+    return [*wrong, *(f"missing: {row}" for row in list(expected - actual)[:4])]
+
+
 class ShapedReplay(Replay):
     """Replays a history into tables with rules for their columns."""
 
@@ -232,23 +245,28 @@ class ShapedReplay(Replay):
         rule = self._rule(".".join(name))
         columns = shaped(content.structure, rule.columns)
         metadata = list(rule.columns.get("metadata", {}).values())
-        names = [*(column.name for column in columns), *metadata]
+        of_mode = ["_cdc_deleted", "_cdc_deleted_at"] if rule.mode == "soft_delete" else []
+        names = [*(column.name for column in columns), *metadata, *of_mode]
         if lake.column_names != names:
             return [f"columns {lake.column_names} instead of {names}"]
-        wrong = [
+        wrong, dead = [], None
+        if of_mode:
+            dead, lake = lake.filter(lake["_cdc_deleted"]), lake.filter(pc.invert(lake["_cdc_deleted"]))
+            wrong += ["a row that is there has the time of a delete"] * (lake["_cdc_deleted_at"].null_count < len(lake))
+            untimed = self._tool.timed and dead["_cdc_deleted_at"].null_count > 0
+            wrong += ["a row that went has no time of its delete"] * untimed
+        wrong += [
             f"{column.name} is {lake.schema.field(i).type}, not {column.type}"
             for i, column in enumerate(columns)
             if lake.schema.field(i).type != column.type
         ]
-        stored = [stored_values(lake.column(i), column.kind) for i, column in enumerate(columns)]
-        actual = Counter(zip(*stored, strict=True)) if stored else Counter({(): lake.num_rows})
         rows = list(content.rows)
+        if dead is not None and rule.null is None and content.dead is not None:
+            wrong += [f"dead: {one}" for one in _unlike(dead, columns, content.dead)]
         if rule.null is not None:
             read = _named(content.structure, rule.null[0]) or ""
             rows = [row for row in rows if (row[read] is not None) == rule.null[1]]
-        expected = Counter(tuple(column.value(row) for column in columns) for row in rows)
-        wrong += [f"too much: {row}" for row in list(actual - expected)[:4]]
-        wrong += [f"missing: {row}" for row in list(expected - actual)[:4]]
+        wrong += _unlike(lake, columns, rows)
         if metadata and lake.num_rows and not {"snapshot", "insert", "update"}.issuperset(lake["_op"].to_pylist()):
             wrong.append(f"operations {set(lake['_op'].to_pylist())}")
         return wrong

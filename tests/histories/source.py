@@ -7,6 +7,7 @@ It shares no code with the product: it is the oracle that says what the tables i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -71,10 +72,27 @@ class Table:
     uid: int
     structure: Structure
     rows: list[Row] = field(default_factory=list)
+    dead: list[Row] = field(default_factory=list)  # rows that went, with their last values, one a key
+    knows_dead: bool = True  # else a change of the structure would have no meaning for one of them
 
     def key_of(self, row: Row) -> tuple[Any, ...]:
         """Return the values of the key's columns."""
         return tuple(row[name] for name in self.structure.key)
+
+    def bury(self, rows: Iterable[Row]) -> None:
+        """Remember rows that went."""
+        self.dead += [dict(row) for row in rows]
+        self.settle()
+
+    def settle(self) -> None:
+        """Forget rows that went whose key another row has, or went with later, or that have none."""
+        later: set[tuple[Any, ...]] = {self.key_of(row) for row in self.rows}
+        kept = []
+        for row in reversed(self.dead):
+            if self.key_of(row) not in later and None not in self.key_of(row):
+                kept.append(row)
+            later.add(self.key_of(row))
+        self.dead = kept[::-1]
 
 
 @dataclass(frozen=True)
@@ -130,6 +148,7 @@ class Content:
 
     structure: Structure
     rows: tuple[Row, ...]
+    dead: tuple[Row, ...] | None = ()  # rows that went, None where that is not known
 
 
 @dataclass(frozen=True)
@@ -192,19 +211,23 @@ class Source:
         self._gone.clear()
         for table in self.tables.values():
             columns = tuple(replace(column, was=()) for column in table.structure.columns)
-            table.structure = replace(table.structure, columns=columns)
+            table.structure, table.dead, table.knows_dead = replace(table.structure, columns=columns), [], True
 
     def picture(self) -> Picture:
         """Return what the lake must hold now."""
         alive = {table.uid for table in self.tables.values()}
         return Picture(
             {
-                name: Content(table.structure, tuple(dict(row) for row in table.rows))
+                name: Content(table.structure, _copies(table.rows), _copies(table.dead) if table.knows_dead else None)
                 for name, table in self.tables.items()
             },
             frozenset(name for name, uid in self._gone.items() if uid is None),
             frozenset(name for name, uid in self._gone.items() if uid in alive),
         )
+
+
+def _copies(rows: Iterable[Row]) -> tuple[Row, ...]:
+    return tuple(dict(row) for row in rows)
 
 
 def quoted(name: str) -> str:

@@ -72,12 +72,24 @@ class OpenRemovals:
         return OpenRemovals(self.rows.take(pa.array(some)), self.positions.take(pa.array(some)))
 
 
+@dataclass(frozen=True, slots=True)
+class Emptied:
+    """The source's table was emptied (TRUNCATE).
+
+    :param time: of the source, in microseconds since the epoch, None where that is not known.
+    """
+
+    position: str
+    time: int | None = None
+
+
 @dataclass(slots=True)
 class MergeStep:
     """Change the table as one span of schemas without a barrier does.
 
     :param version: index of the schema version that the source's table has afterwards.
     :param clear: the rows stored before are gone (TRUNCATE).
+    :param emptied: where the mode of the table keeps them, what became of them first.
     :param upserts: full typed rows, at most one per key; of a table without key all added rows.
     :param deletes: keys whose row is gone; of a table without key all removed rows, full.
     :param positions: of the changes that made the upserts, None where that is not known of each.
@@ -101,6 +113,7 @@ class MergeStep:
     open: OpenRemovals | None = None
     settled: int = 0
     witness: GapWitness | None = None
+    emptied: Emptied | None = None
 
     @property
     def adds(self) -> bool:

@@ -89,10 +89,10 @@ class Completion:
         self._dropped = {column.name for column in typer.mapper.columns(target) if column.id in dropped}
         self._takings = np.flatnonzero(events.fills)  # of each row that takes a key the event, rows rising
 
-    def completed(self, newest: TypedRows, tried: IntArray) -> pa.Table:
+    def completed(self, newest: TypedRows, tried: IntArray) -> TypedRows:
         """Return these rows with every column; those that cannot be completed fail.
 
-        :param newest: rows that acquired their keys last, which may lack columns.
+        :param newest: rows that acquired their keys, which may lack columns.
         :param tried: their row indexes and those of the rows that failed.
         """
         winners = self._event_of(newest.row_indexes)
@@ -102,7 +102,7 @@ class Completion:
             rows = rows.set_column(rows.column_names.index(name), rows.schema.field(name), column)
         lacking = {name: mask for name, mask in newest.absent.items() if name not in self._keys.column_names}
         if not lacking:
-            return rows
+            return TypedRows(rows, newest.row_indexes, {})
         rest = self._rest(winners[np.logical_or.reduce(list(lacking.values()))], tried)
         known = pa.concat_tables([rows, rest.rows])
         row_of: IntArray = np.full(len(self._events), -1)
@@ -124,7 +124,7 @@ class Completion:
             # of a column that only the target has, a row that is not there had no value
             column = values.take(pa.array(value_rows, mask=unknown)) if len(values) else rows.column(name)
             rows = rows.set_column(rows.column_names.index(name), rows.schema.field(name), column)
-        return rows if good.all() else rows.filter(pa.array(good))
+        return TypedRows(rows, newest.row_indexes, {}).only(good)
 
     def _event_of(self, row_indexes: IntArray) -> IntArray:
         events: IntArray = self._takings[np.searchsorted(self._events.row_indexes[self._takings], row_indexes)]

@@ -52,7 +52,7 @@ def with_sending(rows: pa.Table) -> pa.Table:
         "stale": pc.fill_null(pc.less(built, clock), False),
         "doubtful": pa.chunked_array([pa.repeat(False, count)]),
     }
-    rows = rows.drop_columns(SENT_COLUMNS)
+    rows = rows.drop_columns([name for name in SENT_COLUMNS if name != "source_time"])  # a column may be made of it
     for name, column in columns.items():
         rows = rows.append_column(name, column)
     return rows

@@ -7,20 +7,25 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.clock_conflicts import settle
 from airflow_provider_cdc.core.apply.clock_order import order_unknown, unordered_with
 from airflow_provider_cdc.core.apply.contradictions import Verification, witness_of_gaps
 from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.later_rows import typed_later
-from airflow_provider_cdc.core.apply.merge_plan import MergePlan, MergeStep, OpenRemovals
+from airflow_provider_cdc.core.apply.merge_plan import Emptied, MergePlan, MergeStep, OpenRemovals
+from airflow_provider_cdc.core.apply.modes import MODES
+from airflow_provider_cdc.core.apply.modes.contract import NewestEvents
 from airflow_provider_cdc.core.apply.ordered_changes import KEY, Changes, StoredPieces
-from airflow_provider_cdc.core.apply.partial_images import Completion, StoredRows, key_events, laid_over
+from airflow_provider_cdc.core.apply.partial_images import StoredRows, laid_over
 from airflow_provider_cdc.core.apply.record_keys import KeyEvents, demand_table_key, is_unproven
 from airflow_provider_cdc.core.apply.repeated_rows import KeyedRows, settled_without_repeats, without_stored
+from airflow_provider_cdc.core.apply.rewinding import rewind_needed
 from airflow_provider_cdc.core.apply.row_copies import without_copies
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
@@ -72,19 +77,19 @@ def resolve(
     """
     typer = typer_of(changes, timeline, wire, options, columns.shape)
     stored = Stored(None if base is None else read, base, _mapper(timeline, options, columns), timeline.versions)
-    row_indexes, cleared = _after_truncates(typer, base_position)
+    row_indexes, clears = _after_truncates(typer, base_position)
     plan = MergePlan([], typer.failures, typer.lossy, changes.counts())
-    clear_version = None if cleared is None else timeline.version_at(cleared)
     first, newest = version_of(base, timeline, base_position), timeline.versions[-1].schema
+    clear_version = timeline.version_at(clears[-1].position) if clears and columns.shape.mode.is_mirror else None
     ends = part_ends(timeline, first, clear_version, columns.shape.made_of(newest, options))
-    later = changes.images["after"].stored and len(ends) == 1
-    for last in ends:
-        begin = plan.steps[-1].version + 1 if plan.steps else 0
-        of_step = row_indexes[(typer.versions[row_indexes] >= begin) & (typer.versions[row_indexes] <= last)]
-        clear = clear_version is not None and not plan.steps
+    stretches = _stretches(typer, row_indexes, ends, clears)
+    later = changes.images["after"].stored and len(stretches) == 1 and columns.shape.mode.is_mirror
+    for last, of_step, emptied in stretches:
+        clear = emptied is not None and columns.shape.mode.is_mirror
         if timeline.versions[last].schema.key:
-            before = partial(stored.before, tuple(plan.steps), clear, last)
+            before = partial(stored.before, tuple(plan.steps), emptied is not None, last)
             plan.steps.append(_keyed(typer, of_step, last, clear, before, later, base_position, verification))
+            plan.steps[-1].emptied = None if clear else emptied
         else:
             of_step = without_passed_over(typer, of_step, snapshot_position or timeline.versions[0].position)
             earlier = None if clear or plan.steps else _under(open_removals, base, stored.mapper, last)
@@ -94,18 +99,77 @@ def resolve(
     return plan
 
 
-def _after_truncates(typer: RowTyper, base_position: str) -> tuple[IntArray, str | None]:
-    """Return the rows that no TRUNCATE removes, and its position where the stored rows did not go through it."""
+def _after_truncates(typer: RowTyper, base_position: str) -> tuple[IntArray, list[Emptied]]:
+    """Return the rows that count, and the TRUNCATEs that the stored rows did not go through.
+
+    In a mirror the newest TRUNCATE alone counts, and no row before it.
+    """
     changes, timeline = typer.changes, typer.timeline
-    cleared = newest_clear(_truncates(changes), timeline)
-    if cleared is not None and unordered_with(cleared, changes.rows.column("position")).any():
-        raise order_unknown(timeline, "a TRUNCATE and rows of other partitions")
+    times, clears = dict(timeline.clear_times), all_clears(_truncates(changes), timeline)
+    is_mirror = typer.mapper.mode.is_mirror
+    if not is_mirror:
+        times |= _times_of_truncates(changes)
     keep = ~changes.are("truncate") & ~typer.foreign
-    if cleared is not None:
-        keep &= behind(changes.rows, cleared)
-    if cleared is None or cleared <= base_position:
-        cleared = None  # the stored rows already went through it; only rows that arrive late have to
-    return np.flatnonzero(keep), cleared
+    for cleared in clears[-1:] if is_mirror else clears:
+        if unordered_with(cleared, changes.rows.column("position")).any():
+            raise order_unknown(timeline, "a TRUNCATE and rows of other partitions")
+        if is_mirror or cleared <= base_position:
+            after = behind(changes.rows, cleared)
+            if not is_mirror and (keep & ~after & ~typer.flags("applied") & ~typer.flags("older")).any():
+                raise rewind_needed(str(timeline.last_name), "rows before a TRUNCATE came late", _first(changes, keep))
+            keep &= after
+    # stored rows went through the others; only rows that arrive late have to
+    new = [Emptied(cleared, times.get(cleared)) for cleared in clears if cleared > base_position]
+    return np.flatnonzero(keep), new[-1:] if is_mirror else new
+
+
+def _first(changes: Changes, some: BoolArray) -> str:
+    position: str = pc.min(changes.rows.column("position").filter(pa.array(some))).as_py()
+    return position
+
+
+def _times_of_truncates(changes: Changes) -> dict[str, int]:
+    """Return the source's time of each TRUNCATE that came as a row, by position."""
+    rows = changes.rows.select(["position", "source_time"]).filter(pa.array(changes.are("truncate")))
+    times = rows.column("source_time").cast(pa.int64()).to_pylist()
+    return {p: time for p, time in zip(rows.column("position").to_pylist(), times, strict=True) if time is not None}
+
+
+class Stretch(NamedTuple):
+    """Rows that one step resolves.
+
+    :param last: the last schema version of the step.
+    :param emptied: what became first of the rows stored before, None for nothing.
+    """
+
+    last: int
+    rows: IntArray
+    emptied: Emptied | None
+
+
+def _stretches(typer: RowTyper, row_indexes: IntArray, ends: list[int], clears: list[Emptied]) -> list[Stretch]:
+    """Return the rows step by step: a step ends at a barrier, and where the table is emptied.
+
+    :param ends: the last version of each part without a barrier.
+    """
+    parts = np.searchsorted(ends, typer.versions[row_indexes])
+    passed: IntArray = np.zeros(len(row_indexes), dtype=np.int64)
+    for clear in clears:
+        passed += behind(typer.changes.rows, clear.position)[row_indexes]
+    begins: list[tuple[str, int, Emptied | None]] = [
+        (typer.timeline.versions[end + 1].position, number + 1, None) for number, end in enumerate(ends[:-1])
+    ]
+    begins += [(clear.position, 0, clear) for clear in clears]
+    begins = [("", 0, None), *sorted(begins, key=lambda begin: begin[:2])]
+    part_of = np.maximum.accumulate([part for _, part, _ in begins])
+    cleared = np.cumsum([emptied is not None for _, _, emptied in begins])
+    # a clock may leave a row's version and its place before or behind a TRUNCATE apart: the later of both counts
+    number = np.maximum(np.searchsorted(part_of, parts), np.searchsorted(cleared, passed))
+    stretches = [
+        Stretch(ends[part], row_indexes[number == i], emptied)
+        for i, (part, (_, _, emptied)) in enumerate(zip(part_of.tolist(), begins, strict=True))
+    ]
+    return stretches[1:] if clears and typer.mapper.mode.is_mirror else stretches
 
 
 def _under(
@@ -184,12 +248,12 @@ def versions_of(rows: pa.Table, timeline: TableTimeline) -> IntArray:
     return versions
 
 
-def newest_clear(truncates: Iterable[str], timeline: TableTimeline) -> str | None:
-    """Return the position of the newest TRUNCATE that was not denied, None without any.
+def all_clears(truncates: Iterable[str], timeline: TableTimeline) -> list[str]:
+    """Return the positions of the TRUNCATEs that were not denied, ascending.
 
     :param truncates: positions of those that came as rows; the timeline knows those that came as statements.
     """
-    return max([*(p for p in truncates if p not in timeline.denied), *timeline.clears], default=None)
+    return sorted({*(p for p in truncates if p not in timeline.denied), *timeline.clears})
 
 
 def _truncates(changes: Changes) -> list[str]:
@@ -202,13 +266,17 @@ def _keyed(
     row_indexes: IntArray,
     last: int,
     clear: bool,
-    stored_rows: StoredRows,
+    stored: StoredRows,
     later: bool,
     base_position: str,
     verification: Verification | None,
 ) -> MergeStep:
-    schema, wire = typer.timeline.versions[last].schema, typer.wire
+    schema, wire, mode = typer.timeline.versions[last].schema, typer.wire, MODES[typer.mapper.mode.name]
     applied = typer.flags("applied")
+
+    def stored_rows(keys: pa.Table) -> pa.Table:
+        return mode.of_source(stored(keys))
+
     if wire.partial_images or len(schema.columns_in_rows) < len(schema.columns):
         # a key left twice would seem to have lost its row
         row_indexes, applied = without_copies(typer.changes, row_indexes, applied, wire)
@@ -225,30 +293,15 @@ def _keyed(
         winners = _by_clock(typer, keys, KeyedRows(groups, event_rows, fills), winners, applied, stored_rows)
     elif wire.updates_move_keys or not typer.changes.distinct:
         winners = acquired_in_one_event(winners, groups, event_rows, fills, typer.changes.rows, wire)
-    filled = winners[fills[winners]]
     if later and not (typer.mapper.filters and base_position):
         nothing, deletes = typer.mapper.nothing(last), keys.take(pa.array(winners[~fills[winners]]))
-        rows = typed_later(typer, event_rows[filled], last, partial=wire.partial_images)
+        rows = typed_later(typer, event_rows[winners[fills[winners]]], last, partial=wire.partial_images)
         return MergeStep(last, schema, clear, nothing, deletes, later=rows, witness=witness)
-    upserts = typer.typed(event_rows[filled], "after", last, partial=wire.partial_images)
-    deletes = keys.take(pa.array(winners[~fills[winners]]))
-    upserts, deletes = in_target(upserts, deletes)
-    if not upserts.absent:
+    upserts, deletes = mode.merged(NewestEvents(typer, events, winners, last, stored_rows, applied))
+    of_upserts = None
+    if mode.is_mirror:
         of_upserts = partial(typer.changes.rows.column("position").take, pa.array(upserts.row_indexes))
-        return MergeStep(last, schema, clear, upserts.rows, deletes, of_upserts, witness=witness)
-    completion = Completion(
-        typer, key_events(typer, keys, event_rows, fills), keys, last, stored_rows, applied[event_rows]
-    )
-    rows = completion.completed(upserts, event_rows[filled])
-    return MergeStep(last, schema, clear, rows, deletes, witness=witness)
-
-
-def in_target(upserts: TypedRows, deletes: pa.Table) -> tuple[TypedRows, pa.Table]:
-    """Return what a table gets whose filter decides by the newest row of a key: the others are gone from it."""
-    if upserts.passes is None or upserts.passes.all():
-        return upserts, deletes
-    leaving = upserts.rows.select(deletes.column_names).filter(pa.array(~upserts.passes))
-    return upserts.in_target(), pa.concat_tables([deletes, leaving])
+    return MergeStep(last, schema, clear, upserts.rows, deletes, of_upserts, witness=witness)
 
 
 def _by_clock(

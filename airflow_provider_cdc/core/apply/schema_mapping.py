@@ -28,6 +28,7 @@ from airflow_provider_cdc.core.model.laid_columns import AS_SOURCE, LaidColumns
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
 from airflow_provider_cdc.core.shapes.columns import TargetColumn
 from airflow_provider_cdc.core.shapes.expressions import BoundExpression, passing
+from airflow_provider_cdc.core.shapes.mode import ModeColumns
 from airflow_provider_cdc.core.shapes.shape import PLAIN, Shape
 from airflow_provider_cdc.core.timeline.timeline import SchemaVersion
 from airflow_provider_cdc.core.values.alter.convert import convert, without_nulls
@@ -136,6 +137,11 @@ class Mapper:
         new, condition = self._versions[version].schema, self.condition(version)
         has_same_rows = condition is None or unchanged(condition.ids.values(), old, new)
         return has_same_rows and all(lasts(column, old, new) for column in self.columns(version))
+
+    @property
+    def mode(self) -> ModeColumns:
+        """The mode of the target."""
+        return self._shape.mode
 
     @property
     def filters(self) -> bool:

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.config.option_kinds import POLICIES, OptionKind, kind_of_option
+from airflow_provider_cdc.core.config.tables import MIRROR
 from airflow_provider_cdc.core.errors import CdcError, DataError
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.formats.registry import open_format
@@ -24,7 +25,7 @@ MadeWith = Mapping[str, str]
 
 _OPTION, _POLICY = "source.options.", "policy."
 _FORMAT, _ORDER, _CREATE, _EXCLUDED = "source.format", "order", "create", "exclude_columns"
-_COLUMNS, _FILTER = "columns", "filter"
+_COLUMNS, _FILTER, _MODE = "columns", "filter", "mode"
 _NULL_IN_BOTH = f"{_OPTION}null_in_both"
 _SERVER = f"{_OPTION}server"
 _OF_DEFAULTS = (f"{_OPTION}explicit_defaults_for_timestamp", f"{_OPTION}session_time_zone")
@@ -92,6 +93,8 @@ class StoredLayouts:
             made[_COLUMNS] = json.dumps(rule.columns.document(), sort_keys=True)
         if rule.filter is not None:
             made[_FILTER] = rule.filter
+        if rule.mode not in (None, MIRROR):
+            made[_MODE] = str(rule.mode)
         return {**self._source, **made}
 
     def change(self, timeline: TableTimeline, was: MadeWith | None) -> LayoutChange | None:
@@ -155,7 +158,7 @@ class StoredLayouts:
             return LayoutChange(
                 OptionKind.LAYOUT, f"tables.{timeline.last_name}.create", "another one", "the present one"
             )
-        for name in (_COLUMNS, _FILTER):
+        for name in (_COLUMNS, _FILTER, _MODE):
             if was.get(name) != now.get(name):
                 option = f"tables.{timeline.last_name}.{name}"
                 return LayoutChange(OptionKind.LAYOUT, option, was.get(name, ""), now.get(name, ""))

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.merge_plan import MergeStep, OpenRemovals
+from airflow_provider_cdc.core.apply.modes import MODES
 from airflow_provider_cdc.core.apply.row_sets import multiset_difference, without_keys
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.shaped_rows import lasts
@@ -35,6 +36,7 @@ def after_steps(
             content = mapper.content(content, schema, step.version, version)
             if left is not None:
                 left = replace(left, rows=mapper.content(left.rows, schema, step.version, version))
+            content = _kept(content, schema, step, mapper)
         if step.keyed:
             if content.num_rows:
                 keys = _keys(step)
@@ -78,8 +80,24 @@ def keeps_values(
     return True
 
 
-def goes_in_pieces(steps: Sequence[MergeStep]) -> bool:
-    """Return whether what stays of a stored row depends on no other stored row: rows without key go for each other."""
+def _kept(content: pa.Table, schema: TableSchema, step: MergeStep, mapper: Mapper) -> pa.Table:
+    """Return what a table's mode leaves of stored rows before a step's own rows come in.
+
+    :param schema: that the rows lay under before.
+    """
+    mode = MODES[mapper.mode.name]
+    if schema.key != step.schema.key:
+        content = mode.rekeyed(content, step.key)
+    return content if step.emptied is None else mode.emptied(content, step.emptied)
+
+
+def goes_in_pieces(base: TableSchema, steps: Sequence[MergeStep], mapper: Mapper) -> bool:
+    """Return whether what stays of a stored row depends on no other stored row: rows without key go for each other.
+
+    :param base: schema that the stored rows lie under.
+    """
+    if not mapper.mode.is_mirror and any(step.schema.key != base.key for step in steps):
+        return False
     return all(step.keyed or not (step.deletes.num_rows or step.open) for step in steps)
 
 
@@ -98,6 +116,7 @@ def remaining_pieces(
         content, schema, version = piece, base, None
         for step, keys in zip(steps, gone, strict=True):
             content = mapper.content(content, schema, step.version, version)
+            content = _kept(content, schema, step, mapper)
             if keys is not None:
                 content = without_keys(content, keys, keys.column_names)
             schema, version = step.schema, step.version

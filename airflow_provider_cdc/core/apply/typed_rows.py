@@ -36,6 +36,8 @@ class TypedRows:
 
     def only(self, good: BoolArray) -> TypedRows:
         """Return some of them."""
+        if good.all():
+            return self
         absent = {name: mask[good] for name, mask in self.absent.items()}
         passes = None if self.passes is None else self.passes[good]
         return TypedRows(self.rows.filter(pa.array(good)), self.row_indexes[good], absent, passes)

@@ -17,9 +17,12 @@ from airflow_provider_cdc.core.config.table_patterns import ambiguous, by_preced
 from airflow_provider_cdc.core.config.verify import check_verify
 
 PATTERNS = ("include", "exclude")
+MIRROR = "mirror"
+TABLE_MODES = (MIRROR, "soft_delete")
+"""Which rows a stored table may have."""
 _YAML_WORDS: dict[str, tuple[Any, str]] = {"zero_dates": (None, "null"), "verify": (False, "off")}  # unquoted words
 # keys that override nothing of the policy
-_OF_TABLE = ("create", "exclude_columns", "columns", "filter", "cluster_by", "partition_by", "properties")
+_OF_TABLE = ("create", "exclude_columns", "columns", "filter", "mode", "cluster_by", "partition_by", "properties")
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class TableRule:
     :param exclude_columns: shell patterns of columns that the tool leaves out of its rows, in any case.
     :param columns: which columns the stored table has, and what is in them.
     :param filter: condition over the source's columns: the stored table has the rows that it is TRUE of.
+    :param mode: which rows the stored table has (:data:`TABLE_MODES`): ``mirror``, the default, those of the source's
+        table; ``soft_delete`` also those that it had, flagged.
     :param cluster_by: ``key``, or columns in whose order rows are written.
     :param partition_by: columns and transforms of columns by which files are parted, where the sink can.
     :param properties: that the stored table states, by their names in its format.
@@ -40,6 +45,7 @@ class TableRule:
     exclude_columns: str | list[str] | None = None
     columns: ColumnRules | None = None
     filter: str | None = None
+    mode: str | None = None
     cluster_by: str | list[str] | None = None
     partition_by: list[str] | None = None
     properties: dict[str, str] | None = None
@@ -71,6 +77,8 @@ class TableRule:
             checks.texts("exclude_columns", self.column_patterns, least=1)
         if checks.text("filter", self.filter, optional=True):
             check_expression(checks, "filter", str(self.filter))
+        if self.mode is not None:
+            checks.choice("mode", self.mode, TABLE_MODES)
         if self.columns is not None:
             mine = Checks(checks.key("columns"))
             self.columns.check(mine)

@@ -20,6 +20,9 @@ from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 OWN_IDS = -1
 """Ids of columns that the source does not have are this and below."""
 
+MODE_IDS = -10
+"""Ids of columns that a mode adds are this and below."""
+
 
 class RowInputs(Protocol):
     """Give what the columns of some rows are made of.

@@ -13,6 +13,7 @@ from airflow_provider_cdc.core.model.laid_columns import LaidColumns
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.shapes.columns import SourceColumns, TargetColumn, plain_columns
 from airflow_provider_cdc.core.shapes.expressions import BoundExpression, bound
+from airflow_provider_cdc.core.shapes.mode import MIRROR, ModeColumns
 from airflow_provider_cdc.core.shapes.rules import RULES
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
@@ -26,6 +27,7 @@ class Shape:
     :param names: every name that a column has had, by its id: a rule follows its column through a RENAME.
     :param salt: of hashes.
     :param condition: of the rows that it has, None for all.
+    :param mode: says which rows it has, and adds columns.
     """
 
     rules: ColumnRules | None = None
@@ -33,14 +35,21 @@ class Shape:
     names: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     salt: bytes = b""
     condition: Expression | None = None
+    mode: ModeColumns = MIRROR
 
     @staticmethod
-    def of(rules: ColumnRules | None, condition: str | None, timeline: TableTimeline, salt: bytes = b"") -> Shape:
+    def of(
+        rules: ColumnRules | None,
+        condition: str | None,
+        timeline: TableTimeline,
+        salt: bytes = b"",
+        mode: ModeColumns = MIRROR,
+    ) -> Shape:
         """Return the shape of a table.
 
         :param condition: of the rows that it has, None for all.
         """
-        if rules is None and condition is None:
+        if rules is None and condition is None and mode.is_mirror:
             return PLAIN
         names: dict[int, dict[str, None]] = {}
         for version in timeline.versions:
@@ -48,12 +57,12 @@ class Shape:
                 names.setdefault(column.id, {})[column.name] = None
         known = {column_id: tuple(some) for column_id, some in names.items()}
         parsed = None if condition is None else parse_condition(condition)
-        return Shape(rules, str(timeline.last_name), known, salt, parsed)
+        return Shape(rules, str(timeline.last_name), known, salt, parsed, mode)
 
     @property
     def is_plain(self) -> bool:
         """Return whether the columns are those of the source."""
-        return self.rules is None
+        return self.rules is None and self.mode.is_mirror
 
     def demand_columns(self) -> None:
         """Refuse rules that name a column which the table neither has nor had: a name that is mistyped masks nothing.
@@ -78,7 +87,7 @@ class Shape:
     @property
     def goes_in_parts(self) -> bool:
         """Return whether keys show which rows the target gets, before the rows are typed."""
-        return not self.filters
+        return not self.filters and self.mode.is_mirror
 
     @property
     def goes_together(self) -> bool:
@@ -129,7 +138,8 @@ class Shape:
     def of_change(self) -> tuple[str, ...]:
         """Return the columns of the change log, beyond those of every table, that rows are made of."""
         metadata = () if self.rules is None else self.rules.metadata or ()
-        return ("source_time",) if "source_time" in metadata else ()
+        mine = ("source_time",) if "source_time" in metadata else ()
+        return tuple(dict.fromkeys([*mine, *self.mode.of_change]))
 
     def _made(self, source: SourceColumns) -> tuple[TargetColumn, ...]:
         columns = plain_columns(source)
@@ -137,7 +147,8 @@ class Shape:
             stated = None if self.rules is None else getattr(self.rules, key)
             if stated is not None:
                 columns = rule(stated, columns, source)
-        if self.rules is not None:
+        columns = [*columns, *self.mode.columns(source)]
+        if not self.is_plain:
             _demand_names(columns, source)
         return tuple(columns)
 

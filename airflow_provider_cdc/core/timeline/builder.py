@@ -256,7 +256,7 @@ class TimelineBuilder(Relations):
         name = self._full(item.name, change)
         table_id = self._named(change, name)
         if table_id and self._approved(change, name, ON_TRUNCATE):
-            self.timeline.tables[table_id].clears.append(change.position)
+            self.timeline.tables[table_id].cleared(change.position, change.time)
         if table_id and item.cascade:  # the source emptied the others, whatever becomes of this one
             self._block_emptied(change, name)
 

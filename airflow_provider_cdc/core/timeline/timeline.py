@@ -203,6 +203,7 @@ class TableTimeline:
     :param versions: its schema versions by position.
     :param fills: column id -> value that rows older than the column have.
     :param clears: positions of TRUNCATEs known from DDL text.
+    :param clear_times: the source's times of these, in microseconds since the epoch, as far as they are known.
     :param names: (position, name) since which it has the name; None when dropped.
     :param blocked: changes whose effect cannot be known.
     :param notes: known inexact values, for people.
@@ -242,6 +243,7 @@ class TableTimeline:
     described_at: int | None = None
     unseen: list[str] = field(default_factory=list)
     failovers: list[str] = field(default_factory=list)
+    clear_times: dict[str, int] = field(default_factory=dict)
 
     @property
     def name(self) -> TableName | None:
@@ -279,6 +281,15 @@ class TableTimeline:
         cleared = max([*self.clears, *clears], default="")
         unsettled = (b for b in self.blocked if b not in settled and not (snapshot and b.position <= snapshot))
         return next((block for block in unsettled if block.columns or block.position >= cleared), None)
+
+    def cleared(self, position: str, time: int | None) -> None:
+        """Note a TRUNCATE.
+
+        :param time: of the source, in microseconds since the epoch.
+        """
+        self.clears.append(position)
+        if time is not None:
+            self.clear_times[position] = time
 
     def leaves_out(self, column: str) -> bool:
         """Return whether a column is one of those that are in no row, as the pipeline or the source says."""
@@ -324,6 +335,7 @@ class TableTimeline:
             "from_rows": self.from_rows,
             **({"left_out": self.left_out} if self.left_out else {}),
             **({"unwritten": self.unwritten} if self.unwritten else {}),
+            **({"clear_times": self.clear_times} if self.clear_times else {}),
         }
 
     @staticmethod
@@ -345,6 +357,7 @@ class TableTimeline:
             data["from_rows"],
             left_out=list(data.get("left_out", ())),
             unwritten=list(data.get("unwritten", ())),
+            clear_times=dict(data.get("clear_times", {})),
         )
 
 

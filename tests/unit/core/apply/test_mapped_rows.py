@@ -89,7 +89,7 @@ def demand_same_in_pieces(
     content: pa.Table, stored: pa.Table, base: TableSchema, plan: MergePlan, mapper: Mapper
 ) -> None:
     """Demand that stored rows that are carried one by one, and then the plan's own, are the content."""
-    assert goes_in_pieces(plan.steps)
+    assert goes_in_pieces(base, plan.steps, mapper)
     rows = (stored.slice(number, 1) for number in range(stored.num_rows))
     remaining = remaining_pieces(rows, base, plan.steps, mapper)
     added, _ = after_steps(None, base, plan.steps, mapper)

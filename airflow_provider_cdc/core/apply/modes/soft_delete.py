@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep the rows that the source deletes, flagged, as they were before they went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.apply.merge_plan import Emptied
+from airflow_provider_cdc.core.apply.modes.contract import KeyedRows, NewestEvents
+from airflow_provider_cdc.core.apply.row_sets import group_numbers
+from airflow_provider_cdc.core.apply.typed_rows import TypedRows
+from airflow_provider_cdc.core.arrays import BoolArray, IntArray
+from airflow_provider_cdc.core.shapes.columns import MODE_IDS, RowInputs, SourceColumns, TargetColumn
+
+DELETED, DELETED_AT = "_cdc_deleted", "_cdc_deleted_at"
+_TIME = pa.timestamp("us", "UTC")
+
+
+class SoftDelete:
+    """A row that the source deletes stays with its last values, flagged, with the time of its delete."""
+
+    name: str = "soft_delete"
+    is_mirror = False
+    of_change: tuple[str, ...] = ("source_time",)
+
+    def columns(self, source: SourceColumns) -> list[TargetColumn]:
+        """Return the flag and the time.
+
+        :raises DataError: ``mode.needs_key``.
+        """
+        if not source.schema.key:
+            raise source.rule_error(
+                "mode.needs_key",
+                "mode soft_delete needs a key: of equal rows without one nothing shows which is there and which is not",
+                "take another mode for this table",
+            )
+        mark = f"mode {self.name}"
+        return [
+            TargetColumn(MODE_IDS, DELETED, pa.bool_(), mark, make=_there),
+            TargetColumn(MODE_IDS - 1, DELETED_AT, _TIME, mark, make=_no_time),
+        ]
+
+    def merged(self, newest: NewestEvents) -> KeyedRows:
+        """Return the newest row of each key that is there, and the last row, flagged, of each that went."""
+        events, winners = newest.events, newest.winners
+        order, begins = newest.sorted_by_key()
+        alive = events.fills & _passing(newest)
+        places = np.arange(len(order))
+        last_alive = np.maximum.accumulate(np.where(alive[order], places, -1))
+        place_of: IntArray = np.empty(len(order), dtype=np.int64)
+        place_of[order] = places
+        winning = place_of[winners]
+        held = last_alive[winning]
+        was_there = held >= begins[winning]
+        chosen, went = order[held[was_there]], held[was_there] != winning[was_there]
+        rows = newest.rows_after(np.sort(chosen))
+        died_at: IntArray = np.full(len(newest.applied), -1)  # by row that took a key: the event that ended it
+        died_at[events.rows[chosen[went]]] = order[held[was_there][went] + 1]
+        ended = died_at[rows.row_indexes]
+        flagged = _with_flags(rows.rows, ended >= 0, _times(newest, ended))
+        made = np.isin(events.rows[chosen], rows.row_indexes)
+        unmade = events.groups[chosen[went & ~made]]  # their row is left out, an older one may be stored
+        gone = winners[~was_there | np.isin(events.groups[winners], unmade)]
+        stored = _ended_before(newest, gone, _first_fresh(newest, order, begins)[place_of[gone]])
+        upserts = TypedRows(pa.concat_tables([flagged, stored]), rows.row_indexes, {})
+        return KeyedRows(upserts, events.keys.slice(0, 0))
+
+    def emptied(self, rows: pa.Table, emptied: Emptied) -> pa.Table:
+        """Return the rows, all flagged; those that were keep their time."""
+        there = pc.invert(rows.column(DELETED)).to_numpy()
+        return _with_flags(rows, there, pa.repeat(pa.scalar(emptied.time, _TIME), rows.num_rows))
+
+    def rekeyed(self, rows: pa.Table, key: Sequence[str]) -> pa.Table:
+        """Return the rows but flagged ones that lack the key, or have that of a row that is there, or went later."""
+        newest_first = rows.take(pc.sort_indices(rows, [(DELETED, "ascending"), (DELETED_AT, "descending")]))
+        numbers = group_numbers([newest_first.column(name) for name in key])
+        first: BoolArray = np.zeros(rows.num_rows, dtype=bool)
+        first[np.unique(numbers, return_index=True)[1]] = True
+        lacks = np.logical_or.reduce([newest_first.column(name).is_null().to_numpy() for name in key])
+        there = pc.invert(newest_first.column(DELETED)).to_numpy()
+        return newest_first.filter(pa.array(there | (first & ~lacks)))
+
+    def of_source(self, rows: pa.Table) -> pa.Table:
+        """Return the rows without a flag."""
+        return rows.filter(pc.invert(rows.column(DELETED)))
+
+
+def _there(rows: RowInputs) -> pa.Array:
+    return pa.repeat(pa.scalar(False), rows.count)
+
+
+def _no_time(rows: RowInputs) -> pa.Array:
+    return pa.nulls(rows.count, _TIME)
+
+
+def _with_flags(rows: pa.Table, flagged: BoolArray, times: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Return rows of which some are flagged now.
+
+    :param times: of all of them; those of the others count not.
+    """
+    if not flagged.any():
+        return rows
+    names, mask = rows.column_names, pa.array(flagged)
+    flags = pc.or_(rows.column(DELETED), mask)
+    rows = rows.set_column(names.index(DELETED), rows.schema.field(DELETED), flags)
+    when = pc.if_else(mask, times, rows.column(DELETED_AT))
+    return rows.set_column(names.index(DELETED_AT), rows.schema.field(DELETED_AT), when)
+
+
+def _times(newest: NewestEvents, some: IntArray) -> pa.ChunkedArray:
+    """Return the source's time of events; that of none, -1, is NULL."""
+    rows = newest.events.rows[some] if len(newest.events.rows) else some
+    return newest.typer.changes.rows.column("source_time").take(pa.array(rows, mask=some < 0)).cast(_TIME)
+
+
+def _passing(newest: NewestEvents) -> BoolArray:
+    """Return after which events the key's row passes the filter, taken for granted of rows that cannot be made."""
+    typer, events = newest.typer, newest.events
+    passes: BoolArray = np.ones(typer.changes.rows.num_rows, dtype=bool)
+    if typer.mapper.filters:
+        with typer.aside():
+            rows = typer.typed(np.unique(events.rows[events.fills]), "after", newest.last)
+        if rows.passes is not None:
+            passes[rows.row_indexes] = rows.passes
+    of_events: BoolArray = passes[events.rows]
+    return of_events
+
+
+def _first_fresh(newest: NewestEvents, order: IntArray, begins: IntArray) -> IntArray:
+    """Return of each place, by key, the first event of its key that the stored rows did not go through."""
+    rows = newest.events.rows[order]
+    fresh = ~newest.applied[rows] & ~newest.typer.flags("older")[rows]
+    first: IntArray = np.full(len(order), len(order))
+    np.minimum.at(first, begins, np.where(fresh, np.arange(len(order)), len(order)))
+    return order[np.minimum(first[begins], max(len(order) - 1, 0))] if len(order) else order
+
+
+def _ended_before(newest: NewestEvents, gone: IntArray, ended_by: IntArray) -> pa.Table:
+    """Return, flagged, the last rows of keys that were taken before the step.
+
+    :param gone: an event of each key.
+    :param ended_by: of each of these the event that its row ended with.
+    """
+    said = _said(newest, ended_by)
+    rest = ~np.isin(newest.events.rows[ended_by], said.row_indexes)
+    event_of: IntArray = np.full(len(newest.applied), -1)
+    event_of[newest.events.rows[ended_by]] = ended_by
+    every: BoolArray = np.ones(said.rows.num_rows, dtype=bool)
+    flagged = _with_flags(said.rows, every, _times(newest, event_of[said.row_indexes]))
+    if not rest.any():
+        return flagged
+    keys = newest.keys_of(gone[rest])
+    stored = newest.stored_rows(keys)
+    names = keys.column_names
+    both = [
+        pa.chunked_array([*keys.column(name).chunks, *stored.column(name).chunks], keys.schema.field(name).type)
+        for name in names
+    ]
+    groups = group_numbers(both)
+    key_of: IntArray = np.full(int(groups.max(initial=0)) + 1, -1)
+    key_of[groups[: keys.num_rows]] = np.arange(keys.num_rows)
+    mine = key_of[groups[keys.num_rows :]]
+    ended = ended_by[rest][mine[mine >= 0]]
+    found = stored.filter(pa.array(mine >= 0))
+    there: BoolArray = np.ones(found.num_rows, dtype=bool)
+    return pa.concat_tables([flagged, _with_flags(found, there, _times(newest, ended))])
+
+
+def _said(newest: NewestEvents, ended_by: IntArray) -> TypedRows:
+    """Return the rows before changes that say the whole row, so that none is to be read."""
+    typer, last = newest.typer, newest.last
+    columns, schema = typer.mapper.columns(last), typer.timeline.versions[last].schema
+    of_change = any(column.mark.startswith("metadata") for column in columns)
+    kept = any(column.dropped for column in schema.columns)
+    rows = np.unique(newest.events.rows[ended_by])
+    gives_up: BoolArray = np.zeros(typer.changes.rows.num_rows, dtype=bool)
+    gives_up[newest.events.rows[ended_by[~newest.events.fills[ended_by]]]] = True
+    rows = rows[gives_up[rows] & typer.image("before").there[rows]]
+    known_whole = typer.wire.order == "exact" and "deleted_keys" not in typer.wire.carries
+    if of_change or kept or typer.mapper.filters or not known_whole:
+        rows = rows[:0]
+    with typer.aside():
+        return typer.typed(rows, "before", last)
