@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.config.tables import MIRROR
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, UnavailableError
 from airflow_provider_cdc.core.model.check_result import CheckResult
@@ -24,6 +25,7 @@ from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables
 from airflow_provider_cdc.surface.source_sample import (
     SampleComparison,
     compare,
+    count_rows,
     newest_value,
     quoting,
     sample_rows,
@@ -31,6 +33,7 @@ from airflow_provider_cdc.surface.source_sample import (
 )
 
 if TYPE_CHECKING:
+    from airflow_provider_cdc.core.shapes.mode import ModeColumns
     from airflow_provider_cdc.sinks.contract import StoredTable
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -75,6 +78,12 @@ class CheckedTables:
     def filter_of(self, state: TableState) -> str:
         """Return the condition of the rows that a table has, empty for all."""
         return self.pipeline.tables.rule(_name(state)).filter or ""
+
+    def mode_of(self, state: TableState) -> ModeColumns:
+        """Return the mode of a table."""
+        from airflow_provider_cdc.core.apply.modes import MODES
+
+        return MODES[self.pipeline.tables.rule(_name(state)).mode or MIRROR]
 
     @contextmanager
     def source_of(self, state: TableState, check: str) -> Iterator[tuple[Any, str]]:
@@ -198,7 +207,7 @@ class RowCount(Check):
         counted = [state for state in tables.states if state.version is not None]
         for state in counted:
             with tables.version_of(state) as table:
-                here = table.count()
+                here = count_rows(table, tables.mode_of(state).of_source)
             condition = tables.filter_of(state)
             with tables.source_of(state, "RowCount") as (source, name):
                 there = int(source.get_first(f"SELECT count(*) FROM {name}{condition and f' WHERE {condition}'}")[0])
@@ -284,7 +293,8 @@ class SourceEquals(Check):
         changed = [] if self.changed_column is None or self.changed_column in compared else [self.changed_column]
         with tables.version_of(state) as table:
             names = [*key, *compared]
-            rows = sample_rows(table, [stored[name] for name in names], self.sample, state.applied_seq)
+            condition = tables.mode_of(state).of_source
+            rows = sample_rows(table, [stored[name] for name in names], self.sample, state.applied_seq, condition)
             mine = [{name: row[stored[name]] for name in names} for row in rows]
             newest = None if self.changed_column is None else newest_value(table, stored[self.changed_column])
         keys = [tuple(row[name] for name in key) for row in mine]

@@ -16,6 +16,8 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
     from airflow_provider_cdc.sinks.contract import StoredTable
 
 Row = Mapping[str, Any]
@@ -53,12 +55,20 @@ class SampleComparison:
         return " and ".join(parts) or f"{self.compared} rows agree"
 
 
-def sample_rows(table: StoredTable, columns: Sequence[str], number: int, seed: int) -> list[dict[str, Any]]:
+def count_rows(table: StoredTable, condition: pc.Expression | None = None) -> int:
+    """Return the number of rows of which a condition holds."""
+    return table.count() if condition is None else int(table.dataset().count_rows(filter=condition))
+
+
+def sample_rows(
+    table: StoredTable, columns: Sequence[str], number: int, seed: int, condition: pc.Expression | None = None
+) -> list[dict[str, Any]]:
     """Return random rows of a table; the same seed returns the same rows of a version.
 
     The rows are of some random files, of as many as the sample needs: the others are not opened.
 
     :param number: rows to return, at most.
+    :param condition: of the rows.
     """
     chance = random.Random(seed)
     files = sorted(table.dataset().get_fragments(), key=lambda file: str(file.path))
@@ -69,12 +79,12 @@ def sample_rows(table: StoredTable, columns: Sequence[str], number: int, seed: i
         if held >= number and len(opened) >= _FILES:
             break
         opened.append((file, held))
-        held += file.count_rows()
+        held += file.count_rows(filter=condition)
     numbers = sorted(chance.sample(range(held), min(held, number)))
     rows: list[dict[str, Any]] = []
     for (file, first), end in zip(opened, [*(first for _, first in opened[1:]), held], strict=True):
         indexes = [one - first for one in numbers[bisect_left(numbers, first) : bisect_left(numbers, end)]]
-        rows += file.scanner(columns=list(columns)).take(indexes).to_pylist() if indexes else []
+        rows += file.scanner(columns=list(columns), filter=condition).take(indexes).to_pylist() if indexes else []
     return rows
 
 

@@ -327,7 +327,7 @@ class TableApply:
     ) -> Action | None:
         """Choose how the plan is carried out; None where the table is right as it is."""
         task, step = self.task, plan.steps[-1]
-        moved = task.base is not None and task.base.location != task.location
+        moved = task.base is not None and (task.base.location, task.base.version) != (task.location, task.expected)
         pending = plan.steps[0].open
         stays = (
             base_schema is not None

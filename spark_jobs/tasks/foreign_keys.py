@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.foreign_key_actions import Lost, RowsUnknown, lost_values, referring
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
-from airflow_provider_cdc.core.apply.modes import MODES
 from airflow_provider_cdc.core.apply.row_sets import without_keys
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps
 from airflow_provider_cdc.core.errors import CASCADED
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.shapes.mode import source_rows
 from airflow_provider_cdc.core.timeline.timeline import Reference, TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 from spark_jobs.tasks.table_changes import TableChanges
@@ -97,8 +97,7 @@ class ForeignKeys:
         mapper = self._mapper
         if len(plan.steps) > 1 or not step.keyed or step.positions is None:
             rows, _ = after_steps(stored, base_schema, plan.steps, mapper)
-            rows = MODES[mapper.mode.name].of_source(rows)
-            return bool(pc.sum(referring(rows, names, ever)).as_py())
+            return bool(pc.sum(referring(source_rows(rows, mapper.mode), names, ever)).as_py())
         if pc.sum(referring(step.upserts, names, ever, step.positions())).as_py():
             return True
         if stored is None or base_schema is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from airflow.providers.common.sql.hooks.sql import DbApiHook
 from deltalake import write_deltalake
 
-from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.config import CdcPipeline, TableRules
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
@@ -183,3 +184,18 @@ def test_values_of_drivers_are_the_same(mine: Any, theirs: Any) -> None:
 )
 def test_values_of_drivers_differ(mine: Any, theirs: Any) -> None:
     assert not is_same(mine, theirs)
+
+
+def test_rows_that_the_source_deleted_and_the_table_keeps_are_not_compared(
+    tables: CheckedTables, tmp_path: Path
+) -> None:
+    location = str(tmp_path / "lake" / "kept")
+    every = pa.Table.from_pylist([row(number) for number in range(ROWS + 20)], schema=SCHEMA)
+    went = pa.array([number >= ROWS for number in range(ROWS + 20)])
+    write_deltalake(location, every.append_column("_cdc_deleted", went))
+    state = replace(tables.states[0], location="kept", version=0)
+    rules = TableRules(tables={"shop.things": {"mode": "soft_delete"}})  # type: ignore[dict-item]
+    kept = CheckedTables(replace(tables.pipeline, tables=rules), [state], tables.source)
+    assert RowCount().run(kept).passed
+    assert SourceEquals(sample=ROWS).run(kept).seen == f"{ROWS} rows of 1 tables agree, 0 changed since"
+    assert not RowCount().run(replace(kept, pipeline=tables.pipeline)).passed

@@ -280,6 +280,8 @@ class Alter(Statement):
             for clause in self.clauses:
                 rows = [] if isinstance(clause, ChangeKey) else table.dead
                 structure, _ = clause.change(structure, rows)
+                for row in table.dead if isinstance(clause, ChangeKey) else ():
+                    row.update({n: structure.named(n).kind.implicit() for n in clause.key if row[n] is None})
         except RefusedError:
             table.dead, table.knows_dead = [], False
 

@@ -218,7 +218,10 @@ class ShapedReplay(Replay):
             random.Random(f"{self.case.seed} shape"),
             [c for c in self.case.statements if isinstance(c, Create)],
         )
-        self._of_all = Rule(random_rules(rnd, creates))
+        keyed = all(create.structure.key for create in creates)
+        self._of_all = Rule(
+            random_rules(rnd, creates), mode="soft_delete" if keyed and rnd.random() < 0.5 else "mirror"
+        )
         self._by_name = {".".join(create.name): random_rule(rnd, create) for create in creates if rnd.random() < 0.6}
         self.story.append(f"rules: {self._of_all}, {self._by_name}")
         self._secrets = {"mask": {"salt": SALT}}

@@ -85,11 +85,11 @@ class Table:
         self.settle()
 
     def settle(self) -> None:
-        """Forget rows that went whose key another row has, or went with later, or that have none."""
+        """Forget rows that went whose key another row has, or went with later."""
         later: set[tuple[Any, ...]] = {self.key_of(row) for row in self.rows}
         kept = []
         for row in reversed(self.dead):
-            if self.key_of(row) not in later and None not in self.key_of(row):
+            if self.key_of(row) not in later:
                 kept.append(row)
             later.add(self.key_of(row))
         self.dead = kept[::-1]

@@ -242,3 +242,13 @@ def test_another_salt_hashes_every_row_again(log: Log, lake: Path) -> None:
     script.sync()
     ann = hashlib.sha256(b"seaAnn").hexdigest()
     assert [one["name"] for one in stored(script)] == [ann, None, ann]
+
+
+def test_a_filter_whose_column_gives_its_name_to_another_chooses_the_rows_again(log: Log, lake: Path) -> None:
+    create = "CREATE TABLE shop.t (id int NOT NULL, a int, b int, PRIMARY KEY (id))"
+    records = [statement(create, 4), put(21, id=1, a=1, b=None), put(31, id=2, a=None, b=2)]
+    records += [statement("ALTER TABLE shop.t RENAME COLUMN a TO b, RENAME COLUMN b TO a", 41)]
+    for cut in (1, 3, 4):
+        script = synced(log, lake / str(cut), records, *([cut] if cut < 4 else []), filter="a IS NOT NULL")
+        assert [each["id"] for each in stored(script)] == [2], cut
+        log.partitions.clear()

@@ -38,6 +38,7 @@ from airflow_provider_cdc.core.apply.witness import Witness
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.shapes.mode import source_rows
 from airflow_provider_cdc.core.shapes.shape import PLAIN, Shape
 from airflow_provider_cdc.core.timeline.barriers import barriers
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
@@ -275,7 +276,7 @@ def _keyed(
     applied = typer.flags("applied")
 
     def stored_rows(keys: pa.Table) -> pa.Table:
-        return mode.of_source(stored(keys))
+        return source_rows(stored(keys), mode)
 
     if wire.partial_images or len(schema.columns_in_rows) < len(schema.columns):
         # a key left twice would seem to have lost its row

@@ -134,9 +134,18 @@ class Mapper:
         """Return whether stored rows under an old schema are right as rules made them and chose them then."""
         if self._shape.is_plain and not self.filters:
             return True
-        new, condition = self._versions[version].schema, self.condition(version)
-        has_same_rows = condition is None or unchanged(condition.ids.values(), old, new)
-        return has_same_rows and all(lasts(column, old, new) for column in self.columns(version))
+        new = self._versions[version].schema
+        return self._has_same_rows(old, version) and all(lasts(column, old, new) for column in self.columns(version))
+
+    def _has_same_rows(self, old: TableSchema, version: int) -> bool:
+        """Return whether the filter passes the rows under a version that it passed under an old schema."""
+        condition = self.condition(version)
+        if condition is None:
+            return True
+        if not unchanged(condition.ids.values(), old, self._versions[version].schema):
+            return False
+        was = self._shape.bound_condition(old, self._options)  # a name in it may have been another column's
+        return was is not None and was.ids == condition.ids
 
     @property
     def mode(self) -> ModeColumns:
@@ -179,8 +188,7 @@ class Mapper:
         if start == target and laid.of(old) == tuple(map(TargetColumn.laid, columns)):
             return stored
         was, new = StoredColumns(stored, old, laid), self._versions[target].schema
-        condition = self.condition(target)
-        if condition is not None and not unchanged(condition.ids.values(), old, new):
+        if not self._has_same_rows(old, target):
             raise self._lacking("which rows pass the filter", own=of_own)
         at, recomputed = self._of_stored(was, start, target)
         inputs = Inputs(stored.num_rows, was.demanding(at, recomputed, partial(self._lacking, own=of_own)))

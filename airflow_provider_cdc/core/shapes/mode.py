@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from airflow_provider_cdc.core.shapes.columns import SourceColumns, TargetColumn
 
 
@@ -14,11 +17,13 @@ class ModeColumns(Protocol):
     :ivar name: as ``tables.<name>.mode`` states it.
     :ivar is_mirror: the table has the rows of the source's table, and nothing else.
     :ivar of_change: columns of the change log, beyond those of every table, that it reads.
+    :ivar of_source: condition of the rows that the source's table has, None for all.
     """
 
     name: str
     is_mirror: bool
     of_change: tuple[str, ...]
+    of_source: pc.Expression | None
 
     def columns(self, source: SourceColumns) -> list[TargetColumn]:
         """Return its columns.
@@ -34,6 +39,7 @@ class AsAtSource:
     name: str = "mirror"
     is_mirror = True
     of_change: tuple[str, ...] = ()
+    of_source: pc.Expression | None = None
 
     def columns(self, source: SourceColumns) -> list[TargetColumn]:
         """Return no columns."""
@@ -41,3 +47,8 @@ class AsAtSource:
 
 
 MIRROR = AsAtSource()
+
+
+def source_rows(rows: pa.Table, mode: ModeColumns) -> pa.Table:
+    """Return the stored rows that the source's table has."""
+    return rows if mode.of_source is None else rows.filter(mode.of_source)

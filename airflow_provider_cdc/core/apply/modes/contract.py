@@ -92,7 +92,3 @@ class TableMode(ModeColumns, Protocol):
         :param key: names of its columns; none of a table without one.
         """
         ...
-
-    def of_source(self, rows: pa.Table) -> pa.Table:
-        """Return the stored rows that the source's table has."""
-        ...

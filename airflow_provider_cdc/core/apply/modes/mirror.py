@@ -32,7 +32,3 @@ class Mirror(AsAtSource):
     def rekeyed(self, rows: pa.Table, key: Sequence[str]) -> pa.Table:
         """Return all rows: the source would have refused the key."""
         return rows
-
-    def of_source(self, rows: pa.Table) -> pa.Table:
-        """Return all rows."""
-        return rows

@@ -26,6 +26,7 @@ class SoftDelete:
     name: str = "soft_delete"
     is_mirror = False
     of_change: tuple[str, ...] = ("source_time",)
+    of_source: pc.Expression | None = ~pc.field(DELETED)
 
     def columns(self, source: SourceColumns) -> list[TargetColumn]:
         """Return the flag and the time.
@@ -75,18 +76,13 @@ class SoftDelete:
         return _with_flags(rows, there, pa.repeat(pa.scalar(emptied.time, _TIME), rows.num_rows))
 
     def rekeyed(self, rows: pa.Table, key: Sequence[str]) -> pa.Table:
-        """Return the rows but flagged ones that lack the key, or have that of a row that is there, or went later."""
+        """Return the rows but flagged ones that have the key of a row that is there, or that went later."""
         newest_first = rows.take(pc.sort_indices(rows, [(DELETED, "ascending"), (DELETED_AT, "descending")]))
         numbers = group_numbers([newest_first.column(name) for name in key])
         first: BoolArray = np.zeros(rows.num_rows, dtype=bool)
         first[np.unique(numbers, return_index=True)[1]] = True
-        lacks = np.logical_or.reduce([newest_first.column(name).is_null().to_numpy() for name in key])
         there = pc.invert(newest_first.column(DELETED)).to_numpy()
-        return newest_first.filter(pa.array(there | (first & ~lacks)))
-
-    def of_source(self, rows: pa.Table) -> pa.Table:
-        """Return the rows without a flag."""
-        return rows.filter(pc.invert(rows.column(DELETED)))
+        return newest_first.filter(pa.array(there | first))
 
 
 def _there(rows: RowInputs) -> pa.Array:

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mode soft_delete: what each event does to the rows that stay, wherever batches are cut."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.histories.debezium_records import ddl, row
+from tests.histories.log import Log
+from tests.histories.records import Record
+from tests.histories.scripted import Script
+
+CREATE = "CREATE TABLE shop.t (id int NOT NULL, v varchar(20), PRIMARY KEY (id))"
+RULE: dict[str, Any] = {"mode": "soft_delete"}
+
+
+def put(pos: int, key: int, v: str | None, was: str | None = None, **more: Any) -> Record:
+    """Return the record of a row that is inserted, or updated where it had a value before."""
+    before = None if was is None else {"id": key, "v": was}
+    return row("c" if was is None else "u", "t", pos, {"id": key, "v": v, **more}, before=before, key=("id",), time=pos)
+
+
+def gone(pos: int, key: int, v: str | None, **more: Any) -> Record:
+    return row("d", "t", pos, None, before={"id": key, "v": v, **more}, key=("id",), time=pos)
+
+
+def statement(text: str, pos: int) -> Record:
+    return ddl(text, pos, time=pos)
+
+
+def at(pos: int | None) -> datetime | None:
+    """Return the source's time of a record: its position in milliseconds."""
+    return None if pos is None else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=pos)
+
+
+def synced(log: Log, lake: Path, records: list[Record], cut: int, rule: dict[str, Any] = RULE) -> Script:
+    """Return a pipeline that read a log in two batches, the first up to a record."""
+    script = Script(log, lake, tables={"shop.t": rule})
+    for some in (records[:cut], records[cut:]):
+        if some:
+            script.send(*some)
+            script.sync()
+    return script
+
+
+def stored(script: Script) -> dict[int, tuple[Any, ...]]:
+    """Return the other columns of each row, by its key; the table is as it should be."""
+    assert script.states_of("shop", "t") == ["ok"], [state.reason for state in script.states.values()]
+    table = DeltaTable(str(script.root / "shop" / "t")).to_pyarrow_table()
+    assert table.column_names[-2:] == ["_cdc_deleted", "_cdc_deleted_at"]
+    rows = [tuple(each.values()) for each in table.to_pylist()]
+    assert len({each[0] for each in rows}) == len(rows)
+    return {each[0]: each[1:] for each in rows}
+
+
+def truncated(pos: int) -> Record:
+    return statement("TRUNCATE TABLE shop.t", pos)
+
+
+BEGIN = [statement(CREATE, 10), put(20, 1, "a"), put(30, 2, "b")]
+THERE = (False, None)
+EVENTS: dict[str, tuple[list[Record], dict[int, tuple[Any, ...]]]] = {
+    "delete": ([gone(40, 1, "a")], {1: ("a", True, at(40)), 2: ("b", *THERE)}),
+    "delete after an update": (
+        [put(40, 1, "x", "a"), gone(50, 1, "x")],
+        {1: ("x", True, at(50)), 2: ("b", *THERE)},
+    ),
+    "insert of a deleted key": ([gone(40, 1, "a"), put(50, 1, "c")], {1: ("c", *THERE), 2: ("b", *THERE)}),
+    "deleted twice": (
+        [gone(40, 1, "a"), put(50, 1, "c"), gone(60, 1, "c")],
+        {1: ("c", True, at(60)), 2: ("b", *THERE)},
+    ),
+    "a delete that comes again": (
+        [gone(40, 1, "a"), put(45, 2, "y", "b"), gone(40, 1, "a")],
+        {1: ("a", True, at(40)), 2: ("y", *THERE)},
+    ),
+    "key change": (
+        [gone(40, 1, "a"), put(40, 3, "z")],
+        {1: ("a", True, at(40)), 2: ("b", *THERE), 3: ("z", *THERE)},
+    ),
+    "truncate": (
+        [gone(40, 1, "a"), truncated(50), put(60, 2, "c"), put(70, 3, "d")],
+        {1: ("a", True, at(40)), 2: ("c", *THERE), 3: ("d", *THERE)},
+    ),
+    "truncate of rows of the same batch": (
+        [put(40, 3, "d"), truncated(50), put(60, 4, "e"), truncated(70)],
+        {
+            1: ("a", True, at(50)),
+            2: ("b", True, at(50)),
+            3: ("d", True, at(50)),
+            4: ("e", True, at(70)),
+        },
+    ),
+    "a column that is added": (
+        [
+            gone(40, 1, "a"),
+            statement("ALTER TABLE shop.t ADD COLUMN n int NOT NULL DEFAULT 7", 50),
+            put(60, 3, "c", n=8),
+        ],
+        {1: ("a", 7, True, at(40)), 2: ("b", 7, *THERE), 3: ("c", 8, *THERE)},
+    ),
+    "a column that changes its type": (
+        [put(40, 3, "3"), gone(50, 3, "3"), statement("ALTER TABLE shop.t MODIFY v varchar(20) NOT NULL", 60)],
+        {1: ("a", *THERE), 2: ("b", *THERE), 3: ("3", True, at(50))},
+    ),
+    "a column that goes": (
+        [gone(40, 1, "a"), statement("ALTER TABLE shop.t DROP COLUMN v", 50)],
+        {1: (True, at(40)), 2: THERE},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_each_event_does_the_same_wherever_a_batch_ends(name: str, log: Log, lake: Path) -> None:
+    records, expected = EVENTS[name]
+    records = [*BEGIN, *records]
+    for cut in range(len(records)):
+        assert stored(synced(log, lake / str(cut), records, cut)) == expected, cut
+        log.partitions.clear()
+
+
+def test_a_row_that_leaves_the_filter_is_flagged_as_it_was_when_it_passed(log: Log, lake: Path) -> None:
+    records = [*BEGIN, put(40, 1, None, "a"), put(50, 3, None), gone(60, 1, None), gone(70, 3, None), gone(80, 2, "b")]
+    rule = {**RULE, "filter": "v IS NOT NULL"}
+    for cut in range(len(records)):
+        script = synced(log, lake / str(cut), records, cut, rule)
+        assert stored(script) == {1: ("a", True, at(40)), 2: ("b", True, at(80))}, cut
+        log.partitions.clear()
+
+
+def test_a_row_that_passes_the_filter_again_is_there_again(log: Log, lake: Path) -> None:
+    records = [*BEGIN, put(40, 1, None, "a"), row("u", "t", 50, {"id": 1, "v": "c"}, key=("id",), time=50)]
+    for cut in range(len(records)):
+        script = synced(log, lake / str(cut), records, cut, {**RULE, "filter": "v IS NOT NULL"})
+        assert stored(script) == {1: ("c", *THERE), 2: ("b", *THERE)}, cut
+        log.partitions.clear()
+
+
+def test_a_new_key_leaves_the_flagged_rows_that_can_have_it(log: Log, lake: Path) -> None:
+    create = "CREATE TABLE shop.t (id int NOT NULL, v varchar(20), PRIMARY KEY (id))"
+    alter = "ALTER TABLE shop.t DROP PRIMARY KEY, MODIFY v varchar(20) NOT NULL, ADD PRIMARY KEY (v)"
+    records = [
+        statement(create, 10),
+        *(put(20 + key, key, value) for key, value in enumerate(["a", "a", "b", None, "c"], 1)),
+        gone(40, 1, "a"),  # its new key is that of a row which is there
+        gone(41, 3, "b"),
+        gone(42, 4, None),  # it gets that of its type, as rows do without strict mode
+        statement(alter, 50),
+        row("c", "t", 60, {"id": 6, "v": "d"}, key=("v",), time=60),
+    ]
+    for cut in range(len(records)):
+        script = synced(log, lake / str(cut), records, cut)
+        rows = DeltaTable(str(script.root / "shop" / "t")).to_pyarrow_table().to_pylist()
+        there = {(each["id"], each["v"], each["_cdc_deleted"]) for each in rows}
+        assert there == {(2, "a", False), (3, "b", True), (4, "", True), (5, "c", False), (6, "d", False)}, cut
+        log.partitions.clear()
+
+
+def test_a_table_without_a_key_waits_until_it_has_another_mode(log: Log, lake: Path) -> None:
+    create = statement("CREATE TABLE shop.t (id int, v varchar(20))", 10)
+    script = synced(log, lake, [create, row("c", "t", 20, {"id": 1, "v": "a"}, time=20)], 1)
+    assert script.states_of("shop", "t") == ["parked"]
+    (state,) = script.states.values()
+    assert "mode.needs_key" in state.reason
+    script.tables = {}
+    script.send(row("c", "t", 30, {"id": 2, "v": "b"}, time=30))
+    script.sync()
+    assert script.states_of("shop", "t") == ["ok"]
+
+
+def test_a_mirror_that_is_to_keep_deleted_rows_is_made_again(log: Log, lake: Path) -> None:
+    script = Script(log, lake)
+    script.send(*BEGIN, gone(40, 1, "a"))
+    script.sync()
+    script.tables = {"shop.t": RULE}
+    script.send(put(50, 3, "c"))
+    script.sync()
+    assert stored(script) == {1: ("a", True, at(40)), 2: ("b", *THERE), 3: ("c", *THERE)}
+
+
+def test_a_column_of_the_source_with_the_flags_name_parks_the_table(log: Log, lake: Path) -> None:
+    create = statement("CREATE TABLE shop.t (id int NOT NULL, _CDC_deleted int, PRIMARY KEY (id))", 10)
+    script = synced(log, lake, [create, row("c", "t", 20, {"id": 1, "_CDC_deleted": 1}, key=("id",), time=20)], 1)
+    (state,) = script.states.values()
+    assert state.state == "parked"
+    assert "shape.name_taken" in state.reason
