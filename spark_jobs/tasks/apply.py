@@ -327,15 +327,9 @@ class TableApply:
     ) -> Action | None:
         """Choose how the plan is carried out; None where the table is right as it is."""
         task, step = self.task, plan.steps[-1]
-        moved = task.base is not None and (task.base.location, task.base.version) != (task.location, task.expected)
         pending = plan.steps[0].open
-        stays = (
-            base_schema is not None
-            and not moved
-            and task.rewind_to is None
-            and len(plan.steps) == 1
-            and not (step.clear or step.emptied)
-        ) and self._shape.stay(base_schema, step.version)
+        in_place = not task.has_moved and task.rewind_to is None and len(plan.steps) == 1 and not step.begins_empty
+        stays = in_place and base_schema is not None and self._shape.stay(base_schema, step.version)
         same = stays and base_schema is not None and self._columns.has_same_columns(self._shape.so_far(base_schema))
         stays = same or (stays and self._evolves(target, base_schema, step))
         if same and not step.adds and not step.deletes.num_rows and not step.settled:

@@ -98,6 +98,12 @@ class ApplyTask:
     snapshot_again: str = ""
 
     @property
+    def has_moved(self) -> bool:
+        """Return whether the rows that the result starts from are not those that lie at the location now."""
+        base = self.base
+        return base is not None and (base.location, base.version) != (self.location, self.expected)
+
+    @property
     def begins_with_files(self) -> bool:
         """Return whether the rows that the result starts from are those of the operator's files."""
         return self.base is not None and self.provided is not None and self.base.location == self.provided["location"]

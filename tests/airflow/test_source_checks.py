@@ -189,13 +189,13 @@ def test_values_of_drivers_differ(mine: Any, theirs: Any) -> None:
 def test_rows_that_the_source_deleted_and_the_table_keeps_are_not_compared(
     tables: CheckedTables, tmp_path: Path
 ) -> None:
-    location = str(tmp_path / "lake" / "kept")
+    location = str(tmp_path / "lake" / "flagged")
     every = pa.Table.from_pylist([row(number) for number in range(ROWS + 20)], schema=SCHEMA)
     went = pa.array([number >= ROWS for number in range(ROWS + 20)])
     write_deltalake(location, every.append_column("_cdc_deleted", went))
-    state = replace(tables.states[0], location="kept", version=0)
+    state = replace(tables.states[0], location="flagged", version=0)
     rules = TableRules(tables={"shop.things": {"mode": "soft_delete"}})  # type: ignore[dict-item]
-    kept = CheckedTables(replace(tables.pipeline, tables=rules), [state], tables.source)
-    assert RowCount().run(kept).passed
-    assert SourceEquals(sample=ROWS).run(kept).seen == f"{ROWS} rows of 1 tables agree, 0 changed since"
-    assert not RowCount().run(replace(kept, pipeline=tables.pipeline)).passed
+    flagged = CheckedTables(replace(tables.pipeline, tables=rules), [state], tables.source)
+    assert RowCount().run(flagged).passed
+    assert SourceEquals(sample=ROWS).run(flagged).seen == f"{ROWS} rows of 1 tables agree, 0 changed since"
+    assert not RowCount().run(replace(flagged, pipeline=tables.pipeline)).passed

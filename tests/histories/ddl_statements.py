@@ -274,7 +274,7 @@ class Alter(Statement):
         return [DdlEvent(text, "RENAME" if renames else "ALTER", now if renames else self.name, records)]
 
     def _change_dead(self, table: Table) -> None:
-        """Change the rows that went as the others; of one that does not fit nobody knows what becomes of it."""
+        """Change the rows that went as the others; how one that does not fit is converted is not known here."""
         structure = table.structure
         try:
             for clause in self.clauses:

@@ -87,12 +87,12 @@ class Table:
     def settle(self) -> None:
         """Forget rows that went whose key another row has, or went with later."""
         later: set[tuple[Any, ...]] = {self.key_of(row) for row in self.rows}
-        kept = []
+        others = []
         for row in reversed(self.dead):
             if self.key_of(row) not in later:
-                kept.append(row)
+                others.append(row)
             later.add(self.key_of(row))
-        self.dead = kept[::-1]
+        self.dead = others[::-1]
 
 
 @dataclass(frozen=True)

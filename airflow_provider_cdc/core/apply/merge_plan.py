@@ -89,7 +89,7 @@ class MergeStep:
 
     :param version: index of the schema version that the source's table has afterwards.
     :param clear: the rows stored before are gone (TRUNCATE).
-    :param emptied: where the mode of the table keeps them, what became of them first.
+    :param emptied: where the mode of the table keeps them, what emptied the source's table before.
     :param upserts: full typed rows, at most one per key; of a table without key all added rows.
     :param deletes: keys whose row is gone; of a table without key all removed rows, full.
     :param positions: of the changes that made the upserts, None where that is not known of each.
@@ -119,6 +119,11 @@ class MergeStep:
     def adds(self) -> bool:
         """Return whether there are upserts, if none of them fails."""
         return bool(self.upserts.num_rows or (self.later is not None and self.later.most))
+
+    @property
+    def begins_empty(self) -> bool:
+        """Return whether the source's table was emptied first."""
+        return self.clear or self.emptied is not None
 
     def type_now(self) -> None:
         """Type the upserts that were left for later."""

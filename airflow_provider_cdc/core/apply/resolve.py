@@ -140,7 +140,7 @@ class Stretch(NamedTuple):
     """Rows that one step resolves.
 
     :param last: the last schema version of the step.
-    :param emptied: what became first of the rows stored before, None for nothing.
+    :param emptied: the TRUNCATE that the step begins with, None without one.
     """
 
     last: int

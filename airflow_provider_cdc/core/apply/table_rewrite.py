@@ -36,7 +36,7 @@ def after_steps(
             content = mapper.content(content, schema, step.version, version)
             if left is not None:
                 left = replace(left, rows=mapper.content(left.rows, schema, step.version, version))
-            content = _kept(content, schema, step, mapper)
+            content = _rows_before(content, schema, step, mapper)
         if step.keyed:
             if content.num_rows:
                 keys = _keys(step)
@@ -80,7 +80,7 @@ def keeps_values(
     return True
 
 
-def _kept(content: pa.Table, schema: TableSchema, step: MergeStep, mapper: Mapper) -> pa.Table:
+def _rows_before(content: pa.Table, schema: TableSchema, step: MergeStep, mapper: Mapper) -> pa.Table:
     """Return what a table's mode leaves of stored rows before a step's own rows come in.
 
     :param schema: that the rows lay under before.
@@ -116,7 +116,7 @@ def remaining_pieces(
         content, schema, version = piece, base, None
         for step, keys in zip(steps, gone, strict=True):
             content = mapper.content(content, schema, step.version, version)
-            content = _kept(content, schema, step, mapper)
+            content = _rows_before(content, schema, step, mapper)
             if keys is not None:
                 content = without_keys(content, keys, keys.column_names)
             schema, version = step.schema, step.version

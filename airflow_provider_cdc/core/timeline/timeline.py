@@ -283,10 +283,7 @@ class TableTimeline:
         return next((block for block in unsettled if block.columns or block.position >= cleared), None)
 
     def cleared(self, position: str, time: int | None) -> None:
-        """Note a TRUNCATE.
-
-        :param time: of the source, in microseconds since the epoch.
-        """
+        """Note a TRUNCATE, and the source's time of it in microseconds since the epoch."""
         self.clears.append(position)
         if time is not None:
             self.clear_times[position] = time

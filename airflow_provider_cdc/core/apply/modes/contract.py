@@ -48,19 +48,19 @@ class NewestEvents:
     stored_rows: StoredRows
     applied: BoolArray
 
-    def rows_after(self, chosen: IntArray) -> TypedRows:
+    def rows_after(self, takes: IntArray) -> TypedRows:
         """Return the full rows after events that take a key; those that cannot be made are left out and noted.
 
-        :param chosen: the events, ascending, at most one per key.
+        :param takes: the events, ascending, at most one per key.
         """
         typer, events, last = self.typer, self.events, self.last
-        rows = typer.typed(events.rows[chosen], "after", last, partial=typer.wire.partial_images)
+        rows = typer.typed(events.rows[takes], "after", last, partial=typer.wire.partial_images)
         if not rows.absent:
             return rows
         known = key_events(typer, events.keys, events.rows, events.fills)
         applied = self.applied[events.rows]
         completion = Completion(typer, known, events.keys, last, self.stored_rows, applied)
-        return completion.completed(rows, events.rows[chosen])
+        return completion.completed(rows, events.rows[takes])
 
     def keys_of(self, some: IntArray) -> pa.Table:
         """Return the keys of events."""

@@ -50,21 +50,21 @@ class SoftDelete:
         events, winners = newest.events, newest.winners
         order, begins = newest.sorted_by_key()
         alive = events.fills & _passing(newest)
-        places = np.arange(len(order))
-        last_alive = np.maximum.accumulate(np.where(alive[order], places, -1))
+        numbers = np.arange(len(order))
+        last_alive = np.maximum.accumulate(np.where(alive[order], numbers, -1))
         place_of: IntArray = np.empty(len(order), dtype=np.int64)
-        place_of[order] = places
+        place_of[order] = numbers
         winning = place_of[winners]
         held = last_alive[winning]
         was_there = held >= begins[winning]
-        chosen, went = order[held[was_there]], held[was_there] != winning[was_there]
-        rows = newest.rows_after(np.sort(chosen))
+        takes, went = order[held[was_there]], held[was_there] != winning[was_there]
+        rows = newest.rows_after(np.sort(takes))
         died_at: IntArray = np.full(len(newest.applied), -1)  # by row that took a key: the event that ended it
-        died_at[events.rows[chosen[went]]] = order[held[was_there][went] + 1]
+        died_at[events.rows[takes[went]]] = order[held[was_there][went] + 1]
         ended = died_at[rows.row_indexes]
         flagged = _with_flags(rows.rows, ended >= 0, _times(newest, ended))
-        made = np.isin(events.rows[chosen], rows.row_indexes)
-        unmade = events.groups[chosen[went & ~made]]  # their row is left out, an older one may be stored
+        made = np.isin(events.rows[takes], rows.row_indexes)
+        unmade = events.groups[takes[went & ~made]]  # their row is left out, an older one may be stored
         gone = winners[~was_there | np.isin(events.groups[winners], unmade)]
         stored = _ended_before(newest, gone, _first_fresh(newest, order, begins)[place_of[gone]])
         upserts = TypedRows(pa.concat_tables([flagged, stored]), rows.row_indexes, {})
@@ -161,9 +161,9 @@ def _ended_before(newest: NewestEvents, gone: IntArray, ended_by: IntArray) -> p
     key_of[groups[: keys.num_rows]] = np.arange(keys.num_rows)
     mine = key_of[groups[keys.num_rows :]]
     ended = ended_by[rest][mine[mine >= 0]]
-    found = stored.filter(pa.array(mine >= 0))
-    there: BoolArray = np.ones(found.num_rows, dtype=bool)
-    return pa.concat_tables([flagged, _with_flags(found, there, _times(newest, ended))])
+    went = stored.filter(pa.array(mine >= 0))
+    there: BoolArray = np.ones(went.num_rows, dtype=bool)
+    return pa.concat_tables([flagged, _with_flags(went, there, _times(newest, ended))])
 
 
 def _said(newest: NewestEvents, ended_by: IntArray) -> TypedRows:
@@ -171,13 +171,13 @@ def _said(newest: NewestEvents, ended_by: IntArray) -> TypedRows:
     typer, last = newest.typer, newest.last
     columns, schema = typer.mapper.columns(last), typer.timeline.versions[last].schema
     of_change = any(column.mark.startswith("metadata") for column in columns)
-    kept = any(column.dropped for column in schema.columns)
+    only_here = any(column.dropped for column in schema.columns)
     rows = np.unique(newest.events.rows[ended_by])
     gives_up: BoolArray = np.zeros(typer.changes.rows.num_rows, dtype=bool)
     gives_up[newest.events.rows[ended_by[~newest.events.fills[ended_by]]]] = True
     rows = rows[gives_up[rows] & typer.image("before").there[rows]]
     known_whole = typer.wire.order == "exact" and "deleted_keys" not in typer.wire.carries
-    if of_change or kept or typer.mapper.filters or not known_whole:
+    if of_change or only_here or typer.mapper.filters or not known_whole:
         rows = rows[:0]
     with typer.aside():
         return typer.typed(rows, "before", last)
