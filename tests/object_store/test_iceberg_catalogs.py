@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from airflow_provider_cdc.sinks.iceberg import reader
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.iceberg.sink import open_sink
 from tests.services.postgres import Postgres
+from tests.services.rest_catalog import RestCatalog
 from tests.services.s3 import S3
 from tests.sinks.actions import APP, columns_of, commit, rows
 
@@ -37,7 +38,16 @@ def on_s3(s3: S3, tmp_path: Path) -> tuple[dict[str, str], str]:
     return {**s3.storage_options, **IcebergSink(str(tmp_path)).options()}, f"{root}/wh/db/t"
 
 
-@pytest.mark.parametrize("where", ["in_postgres", "on_s3"])
+@pytest.fixture
+def by_rest(s3: S3, tmp_path: Path) -> Iterator[tuple[dict[str, str], str]]:
+    """Return options of a REST catalog that reads and writes S3 itself, and the location of a table there."""
+    root = s3.create_bucket(f"rest-{abs(hash(tmp_path))}")
+    catalog = RestCatalog(s3)
+    yield {**s3.storage_options, **catalog.options(), "namespace": f"n{abs(hash(tmp_path))}"}, f"{root}/wh/db/t"
+    catalog.stop()
+
+
+@pytest.mark.parametrize("where", ["in_postgres", "on_s3", "by_rest"])
 def test_a_table_is_made_merged_changed_and_maintained(where: str, request: pytest.FixtureRequest) -> None:
     options, location = request.getfixturevalue(where)
     sink = open_sink(options)

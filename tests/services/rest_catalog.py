@@ -10,14 +10,16 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from airflow_provider_cdc.engine.jars import fetch, jar_cache
+import pyspark
+
+from airflow_provider_cdc.engine.jars import S3A_LOCK, fetch, jar_cache
 from airflow_provider_cdc.engine.java import find_java
 from tests.services.process import SHORT_LIVED_JAVA, Server, free_port, listens
+from tests.services.s3 import S3
 
 LOCK = Path(__file__).with_name("rest_catalog.lock")
 _FLAGS = ["-Xmx400m", *SHORT_LIVED_JAVA.split(), "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
@@ -28,12 +30,13 @@ _OWN_HEADERS = {"host", "content-length", "accept-encoding", "transfer-encoding"
 class RestCatalog:
     """A catalog that is ready when the constructor returns; its tables' files stay where tables say.
 
-    :param properties: of the catalog behind it, as its own FileIO.
+    :param s3: the store that it may keep tables in, None for this machine alone.
     """
 
-    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(self, s3: S3 | None = None) -> None:
         java = find_java().executable
-        jars = fetch(LOCK, jar_cache(), java, lambda text: print(text, file=sys.stderr, flush=True))
+        locks = [LOCK] if s3 is None else [S3A_LOCK, LOCK]  # the fixture has an older client of its own
+        jars = [jar for lock in locks for jar in fetch(lock, jar_cache(), java, _to_stderr)]
         self._folder = Path(tempfile.mkdtemp(prefix="cdc-rest-"))
         port = free_port()
         settings = {
@@ -42,10 +45,13 @@ class RestCatalog:
             "WAREHOUSE": f"file://{self._folder}/warehouse",
             "JDBC_SCHEMA__VERSION": "V1",
             "REST_PORT": str(port),
-            **(properties or {}),
         }
         environment = {**os.environ, **{f"CATALOG_{_variable(name)}": value for name, value in settings.items()}}
-        command = [str(java), *_FLAGS, "-cp", ":".join(map(str, jars)), "org.apache.iceberg.rest.RESTCatalogServer"]
+        if s3 is not None:
+            (self._folder / "core-site.xml").write_text(_hadoop_settings(s3))
+        further = [] if s3 is None else (Path(pyspark.__file__).parent / "jars").glob("httpc*-4.*.jar")  # of the client
+        classes = ":".join(map(str, [self._folder, *jars, *further]))
+        command = [str(java), *_FLAGS, "-cp", classes, "org.apache.iceberg.rest.RESTCatalogServer"]
         self.uri = f"http://127.0.0.1:{port}"
         self._server = Server("REST catalog", command, self._folder / "catalog.log", env=environment)
         self._server.wait_until(lambda: listens(port), timeout=60)
@@ -58,6 +64,24 @@ class RestCatalog:
         """Stop the server."""
         self._server.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _to_stderr(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _hadoop_settings(s3: S3) -> str:
+    """Return the settings with which Hadoop's client reads and writes ``s3://`` in a store of tests."""
+    values = {
+        "fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+        "fs.s3a.endpoint": s3.endpoint,
+        "fs.s3a.endpoint.region": s3.region,
+        "fs.s3a.access.key": s3.access_key,
+        "fs.s3a.secret.key": s3.secret_key,
+        "fs.s3a.path.style.access": "true",
+    }
+    stated = (f"<property><name>{name}</name><value>{value}</value></property>" for name, value in values.items())
+    return f"<configuration>{''.join(stated)}</configuration>"
 
 
 def _variable(name: str) -> str:
