@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from airflow_provider_cdc.core.apply.modes import mode_of
 from airflow_provider_cdc.core.apply.stored_layout import StoredLayouts
 from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.ddl.server import Server
@@ -17,7 +18,8 @@ from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.left_out_columns import without_left_out
 from airflow_provider_cdc.core.timeline.new_changes import new_changes
 from airflow_provider_cdc.core.timeline.stated import stated_changes
-from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline
+from airflow_provider_cdc.core.timeline.stated_tables import without_keys
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
 from spark_jobs.driver.asked_changes import asked_changes
 from spark_jobs.driver.base_states import BaseStates, groups_by_name
 from spark_jobs.driver.batch_history import History
@@ -66,14 +68,14 @@ class Planning:
         wire = open_format(job.format, job.format_options)
         self.exact = wire.order == "exact"
         self.fresh = new_changes(known, read, observed, exact=self.exact, server=server)
-        self.was = without_left_out(build_timeline(known, server, AskedChanges(history.asked())), job.tables)
+        self.was = self._stated(build_timeline(known, server, AskedChanges(history.asked())))
         lower_case, self.case_is_known = server.lower_case_names is True, server.lower_case_names is not None
         self.by_name = groups_by_name(manifest, lower_case=lower_case)
         self.asked = asked_changes(job, self.by_name, self.fresh, manifest.approvals, history, self.was)
         new = self.fresh or self.asked.news()
         self.now = self.was
         if new:
-            self.now = without_left_out(build_timeline([*known, *self.fresh], server, self.asked), job.tables)
+            self.now = self._stated(build_timeline([*known, *self.fresh], server, self.asked))
         self.states = {state.table_id: state for state in job.states}  # as known before the batch
         self.history = history
         self.starts = BaseStates(
@@ -93,6 +95,10 @@ class Planning:
         self.unclear = unclear
         tried = tried_before(job, manifest), history.target_rules()
         self.paths = Paths(job, sink, self.now, self.states, self.is_selected, *tried)
+
+    def _stated(self, timeline: Timeline) -> Timeline:
+        """Return a timeline as the rules of the pipeline change it."""
+        return without_keys(without_left_out(timeline, self.rules), lambda name: mode_of(self.rules, name).has_key)
 
     def is_selected(self, name: TableName) -> bool:
         """Return whether the pipeline selects a table."""

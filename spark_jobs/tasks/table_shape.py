@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections import Counter
 from functools import cached_property
 
-from airflow_provider_cdc.core.apply.modes import MODES
+from airflow_provider_cdc.core.apply.modes import mode_of
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper, TableColumns
 from airflow_provider_cdc.core.apply.table_rewrite import keeps_values
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema, stored_schema, target_schema
-from airflow_provider_cdc.core.config.tables import MIRROR
 from airflow_provider_cdc.core.documents import JobDocument, TableState
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.laid_columns import LaidColumns
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.shapes.shape import Shape
@@ -24,7 +25,7 @@ def shape_of(job: JobDocument, timeline: TableTimeline, secrets: dict[str, dict[
     """Return the columns that a table gets."""
     salt = secrets.get("mask", {}).get("salt", "")
     rule = job.tables.rule(timeline.last_name)
-    return Shape.of(rule.columns, rule.filter, timeline, salt.encode(), MODES[rule.mode or MIRROR])
+    return Shape.of(rule.columns, rule.filter, timeline, salt.encode(), mode_of(job.tables, timeline.last_name))
 
 
 def demand_fit(job: JobDocument, timeline: TableTimeline) -> None:
@@ -36,6 +37,13 @@ def demand_fit(job: JobDocument, timeline: TableTimeline) -> None:
     shape, types = shape_of(job, timeline, {}), TypeOptions.of(policy)
     if shape.is_plain and shape.condition is None:
         return
+    if shape.mode.needs_order and open_format(job.format, job.format_options).order == "clock":
+        raise DataError(
+            "mode.needs_order",
+            f"mode {shape.mode.name} needs changes whose order and repeats are exact, {job.format} has a clock alone",
+            where={"table": str(timeline.last_name)},
+            hint="take another mode for this table, or a format that carries positions",
+        )
     if job.tables.names(timeline.last_name):
         shape.demand_columns()
     shape.columns(timeline.schema, types)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What else merges cost: many small tables, changed columns of a large one, and Spark's own MERGE of the same rows."""
+"""Measure merges of near and random keys, of many small tables, of changed columns, and Spark's own MERGE."""
 
 from __future__ import annotations
 

@@ -267,6 +267,8 @@ class Alter(Statement):
             source.move(self.name, self.to)
             texts.append(f"RENAME TO {full(self.to)}")
         table.structure, table.rows = structure, rows
+        before = len({table.key_of(row) for row in table.dead})
+        table.knows_dead &= before == len(table.dead)  # of two with one key that went at once any may stay
         table.settle()
         text = f"ALTER TABLE {full(self.name)} " + ", ".join(texts)
         records = ((now[0], text, (TableChange("ALTER", now, structure),)),)
@@ -274,16 +276,16 @@ class Alter(Statement):
         return [DdlEvent(text, "RENAME" if renames else "ALTER", now if renames else self.name, records)]
 
     def _change_dead(self, table: Table) -> None:
-        """Change the rows that went as the others; how one that does not fit is converted is not known here."""
+        """Change rows of before as the others; how one that does not fit is converted is not known here."""
         structure = table.structure
         try:
             for clause in self.clauses:
-                rows = [] if isinstance(clause, ChangeKey) else table.dead
-                structure, _ = clause.change(structure, rows)
-                for row in table.dead if isinstance(clause, ChangeKey) else ():
+                gone = [*table.dead, *(row for _, row in table.feed if row)]
+                structure, _ = clause.change(structure, [] if isinstance(clause, ChangeKey) else gone)
+                for row in gone if isinstance(clause, ChangeKey) else ():
                     row.update({n: structure.named(n).kind.implicit() for n in clause.key if row[n] is None})
         except RefusedError:
-            table.dead, table.knows_dead = [], False
+            table.dead, table.feed, table.knows_dead = [], [], False
 
     def _check_names(self, structure: Structure) -> None:
         """Refuse what the server refuses: clauses name columns from before the statement, AFTER those that result."""

@@ -45,6 +45,7 @@ def _inserted(table: Table, rows: Sequence[Row]) -> Iterator[Row]:
         taken.add(table.key_of(row))
         table.rows.append(row)
         table.settle()
+        table.feed.append(("insert", dict(row)))
         yield dict(row)
 
 
@@ -135,6 +136,7 @@ def _changed(name: Name, table: Table, index: int, new: Row) -> RowEvent:
     table.rows[index] = new
     moved = bool(table.structure.key) and table.key_of(old) != table.key_of(new)
     table.bury([old] if moved else [])
+    table.feed += [("moved from", dict(old)), ("moved to", dict(new))] if moved else [("update", dict(new))]
     return RowEvent(name, table.structure, "k" if moved else "u", dict(old), dict(new))
 
 
@@ -154,6 +156,7 @@ class Delete(Statement):
         went = [table.rows[index] for index in gone]
         table.rows[:] = [row for index, row in enumerate(table.rows) if index not in gone]
         table.bury(went)
+        table.feed += [("delete", dict(row)) for row in went]
         return events
 
     def sql(self) -> str:
@@ -171,6 +174,7 @@ class Truncate(Statement):
         went = list(table.rows)
         table.rows.clear()
         table.bury(went)
+        table.feed.append(("truncate", {}))
         return [TruncateEvent(self.name, table.structure)]
 
     def sql(self) -> str:

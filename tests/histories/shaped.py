@@ -26,9 +26,14 @@ from tests.histories.source import Column, Content, Name, Row, Structure, quoted
 SALT = "a pinch"
 MISFITS = (
     *("shape.key", "shape.type", "shape.name_taken", "shape.no_columns"),
-    *("shape.column_unknown", "shape.expression", "shape.converted", "mode.needs_key"),
+    *("shape.column_unknown", "shape.expression", "shape.converted", "mode.needs_key", "mode.needs_order"),
 )
 """Codes with which a table is parked that its rules do not fit."""
+_OF_MODE = {
+    "mirror": [],
+    "soft_delete": ["_cdc_deleted", "_cdc_deleted_at"],
+    "append": ["_cdc_op", "_cdc_position", "_cdc_time"],
+}
 _HASHED = Kind("varchar", 64)
 _MASKS = ("hash", "hash", "redact", "truncate(1)", "truncate(month)")
 
@@ -83,7 +88,7 @@ def random_rule(rnd: random.Random, create: Create) -> Rule:
     return Rule(
         {key: stated for key, stated in rules.items() if stated},
         (read, rnd.random() < 0.5) if rnd.random() < 0.5 else None,
-        "soft_delete" if rnd.random() < 0.5 and create.structure.key else "mirror",
+        rnd.choice(("mirror", "soft_delete" if create.structure.key else "mirror", "append")),
     )
 
 
@@ -241,6 +246,23 @@ class ShapedReplay(Replay):
         # others are made of whole rows
         return (*MISFITS, "column_absent") if self.case.style.minimal else MISFITS
 
+    def _unlike_feed(self, lake: pa.Table, columns: Sequence[Shaped], rule: Rule, content: Content) -> list[str]:
+        """Return what differs between the stored changes and those that were made."""
+        if content.feed is None or rule.null is not None:
+            return []
+        moves = {"moved from": "", "moved to": "update"} if self._format.updates_move_keys else {}
+        words = {"moved from": "delete", "moved to": "insert", **moves}
+        feed = [(words.get(op, op), row) for op, row in content.feed]
+        wrong = []
+        for op in sorted({*lake["_cdc_op"].to_pylist(), *(op for op, _ in feed)} - {"", "snapshot"}):
+            stored = lake.filter(pc.equal(lake["_cdc_op"], op))
+            made = [row for each, row in feed if each == op]
+            if op == "truncate":
+                wrong += [f"{stored.num_rows} TRUNCATEs, not {len(made)}"] * (stored.num_rows != len(made))
+            else:
+                wrong += [f"{op}: {one}" for one in _unlike(stored, columns, made)]
+        return wrong
+
     def _compare(self, name: Name, content: Content) -> list[str]:
         lake = self._rows(name)
         if lake is None:
@@ -248,12 +270,14 @@ class ShapedReplay(Replay):
         rule = self._rule(".".join(name))
         columns = shaped(content.structure, rule.columns)
         metadata = list(rule.columns.get("metadata", {}).values())
-        of_mode = ["_cdc_deleted", "_cdc_deleted_at"] if rule.mode == "soft_delete" else []
+        of_mode = _OF_MODE[rule.mode]
         names = [*(column.name for column in columns), *metadata, *of_mode]
         if lake.column_names != names:
             return [f"columns {lake.column_names} instead of {names}"]
         wrong, dead = [], None
-        if of_mode:
+        if rule.mode == "append":
+            return [*wrong, *self._unlike_feed(lake, columns, rule, content)]
+        if rule.mode == "soft_delete":
             dead, lake = lake.filter(lake["_cdc_deleted"]), lake.filter(pc.invert(lake["_cdc_deleted"]))
             wrong += ["a row that is there has the time of a delete"] * (lake["_cdc_deleted_at"].null_count < len(lake))
             untimed = self._tool.timed and dead["_cdc_deleted_at"].null_count > 0

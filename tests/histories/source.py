@@ -72,6 +72,7 @@ class Table:
     uid: int
     structure: Structure
     rows: list[Row] = field(default_factory=list)
+    feed: list[tuple[str, Row]] = field(default_factory=list)  # row after each change, of a delete before it
     dead: list[Row] = field(default_factory=list)  # rows that went, with their last values, one a key
     knows_dead: bool = True  # else a change of the structure would have no meaning for one of them
 
@@ -149,6 +150,7 @@ class Content:
     structure: Structure
     rows: tuple[Row, ...]
     dead: tuple[Row, ...] | None = ()  # rows that went, None where that is not known
+    feed: tuple[tuple[str, Row], ...] | None = ()  # None where that is not known
 
 
 @dataclass(frozen=True)
@@ -212,13 +214,19 @@ class Source:
         for table in self.tables.values():
             columns = tuple(replace(column, was=()) for column in table.structure.columns)
             table.structure, table.dead, table.knows_dead = replace(table.structure, columns=columns), [], True
+            table.feed = [("snapshot", dict(row)) for row in table.rows]
 
     def picture(self) -> Picture:
         """Return what the lake must hold now."""
         alive = {table.uid for table in self.tables.values()}
         return Picture(
             {
-                name: Content(table.structure, _copies(table.rows), _copies(table.dead) if table.knows_dead else None)
+                name: Content(
+                    table.structure,
+                    _copies(table.rows),
+                    _copies(table.dead) if table.knows_dead else None,
+                    tuple((op, dict(row)) for op, row in table.feed) if table.knows_dead else None,
+                )
                 for name, table in self.tables.items()
             },
             frozenset(name for name, uid in self._gone.items() if uid is None),

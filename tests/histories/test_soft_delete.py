@@ -3,49 +3,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
-from tests.histories.debezium_records import ddl, row
+from tests.histories.debezium_records import row
 from tests.histories.log import Log
+from tests.histories.moded_table import BEGIN, at, gone, put, statement, synced, truncated
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 
-CREATE = "CREATE TABLE shop.t (id int NOT NULL, v varchar(20), PRIMARY KEY (id))"
 RULE: dict[str, Any] = {"mode": "soft_delete"}
-
-
-def put(pos: int, key: int, v: str | None, was: str | None = None, **more: Any) -> Record:
-    """Return the record of a row that is inserted, or updated where it had a value before."""
-    before = None if was is None else {"id": key, "v": was}
-    return row("c" if was is None else "u", "t", pos, {"id": key, "v": v, **more}, before=before, key=("id",), time=pos)
-
-
-def gone(pos: int, key: int, v: str | None, **more: Any) -> Record:
-    return row("d", "t", pos, None, before={"id": key, "v": v, **more}, key=("id",), time=pos)
-
-
-def statement(text: str, pos: int) -> Record:
-    return ddl(text, pos, time=pos)
-
-
-def at(pos: int | None) -> datetime | None:
-    """Return the source's time of a record: its position in milliseconds."""
-    return None if pos is None else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=pos)
-
-
-def synced(log: Log, lake: Path, records: list[Record], cut: int, rule: dict[str, Any] = RULE) -> Script:
-    """Return a pipeline that read a log in two batches, the first up to a record."""
-    script = Script(log, lake, tables={"shop.t": rule})
-    for some in (records[:cut], records[cut:]):
-        if some:
-            script.send(*some)
-            script.sync()
-    return script
 
 
 def stored(script: Script) -> dict[int, tuple[Any, ...]]:
@@ -58,11 +28,6 @@ def stored(script: Script) -> dict[int, tuple[Any, ...]]:
     return {each[0]: each[1:] for each in rows}
 
 
-def truncated(pos: int) -> Record:
-    return statement("TRUNCATE TABLE shop.t", pos)
-
-
-BEGIN = [statement(CREATE, 10), put(20, 1, "a"), put(30, 2, "b")]
 THERE = (False, None)
 EVENTS: dict[str, tuple[list[Record], dict[int, tuple[Any, ...]]]] = {
     "delete": ([gone(40, 1, "a")], {1: ("a", True, at(40)), 2: ("b", *THERE)}),
@@ -120,7 +85,7 @@ def test_each_event_does_the_same_wherever_a_batch_ends(name: str, log: Log, lak
     records, expected = EVENTS[name]
     records = [*BEGIN, *records]
     for cut in range(len(records)):
-        assert stored(synced(log, lake / str(cut), records, cut)) == expected, cut
+        assert stored(synced(log, lake / str(cut), records, cut, RULE)) == expected, cut
         log.partitions.clear()
 
 
@@ -154,7 +119,7 @@ def test_a_new_key_leaves_the_flagged_rows_that_can_have_it(log: Log, lake: Path
         row("c", "t", 60, {"id": 6, "v": "d"}, key=("v",), time=60),
     ]
     for cut in range(len(records)):
-        script = synced(log, lake / str(cut), records, cut)
+        script = synced(log, lake / str(cut), records, cut, RULE)
         rows = DeltaTable(str(script.root / "shop" / "t")).to_pyarrow_table().to_pylist()
         there = {(each["id"], each["v"], each["_cdc_deleted"]) for each in rows}
         assert there == {(2, "a", False), (3, "b", True), (4, "", True), (5, "c", False), (6, "d", False)}, cut
@@ -163,7 +128,7 @@ def test_a_new_key_leaves_the_flagged_rows_that_can_have_it(log: Log, lake: Path
 
 def test_a_table_without_a_key_waits_until_it_has_another_mode(log: Log, lake: Path) -> None:
     create = statement("CREATE TABLE shop.t (id int, v varchar(20))", 10)
-    script = synced(log, lake, [create, row("c", "t", 20, {"id": 1, "v": "a"}, time=20)], 1)
+    script = synced(log, lake, [create, row("c", "t", 20, {"id": 1, "v": "a"}, time=20)], 1, RULE)
     assert script.states_of("shop", "t") == ["parked"]
     (state,) = script.states.values()
     assert "mode.needs_key" in state.reason
@@ -185,7 +150,7 @@ def test_a_mirror_that_is_to_keep_deleted_rows_is_made_again(log: Log, lake: Pat
 
 def test_a_column_of_the_source_with_the_flags_name_parks_the_table(log: Log, lake: Path) -> None:
     create = statement("CREATE TABLE shop.t (id int NOT NULL, _CDC_deleted int, PRIMARY KEY (id))", 10)
-    script = synced(log, lake, [create, row("c", "t", 20, {"id": 1, "_CDC_deleted": 1}, key=("id",), time=20)], 1)
+    script = synced(log, lake, [create, row("c", "t", 20, {"id": 1, "_CDC_deleted": 1}, key=("id",), time=20)], 1, RULE)
     (state,) = script.states.values()
     assert state.state == "parked"
     assert "shape.name_taken" in state.reason

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -29,7 +29,7 @@ from airflow_provider_cdc.core.apply.rewinding import rewind_needed
 from airflow_provider_cdc.core.apply.row_copies import without_copies
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
-from airflow_provider_cdc.core.apply.rows_without_key import of_rows_without_key, without_passed_over
+from airflow_provider_cdc.core.apply.rows_without_key import without_passed_over
 from airflow_provider_cdc.core.apply.schema_mapping import AS_AT_SOURCE, Mapper, TableColumns
 from airflow_provider_cdc.core.apply.source_order import behind, under
 from airflow_provider_cdc.core.apply.stored_rows import ReadRows, Stored
@@ -80,23 +80,31 @@ def resolve(
     stored = Stored(None if base is None else read, base, _mapper(timeline, options, columns), timeline.versions)
     row_indexes, clears = _after_truncates(typer, base_position)
     plan = MergePlan([], typer.failures, typer.lossy, changes.counts())
-    first, newest = version_of(base, timeline, base_position), timeline.versions[-1].schema
-    clear_version = timeline.version_at(clears[-1].position) if clears and columns.shape.mode.is_mirror else None
-    ends = part_ends(timeline, first, clear_version, columns.shape.made_of(newest, options))
-    stretches = _stretches(typer, row_indexes, ends, clears)
-    later = changes.images["after"].stored and len(stretches) == 1 and columns.shape.mode.is_mirror
+    mode = MODES[columns.shape.mode.name]
+    made_of = columns.shape.made_of(timeline.versions[-1].schema, options)
+    first = version_of(base, timeline, base_position)
+    stretches = _stretches(typer, row_indexes, first, made_of, [] if mode.keeps_rows else clears)
+    later = changes.images["after"].stored and len(stretches) == 1 and mode.is_mirror
     for last, of_step, emptied in stretches:
-        clear = emptied is not None and columns.shape.mode.is_mirror
+        clear = emptied is not None and mode.is_mirror
         if timeline.versions[last].schema.key:
             before = partial(stored.before, tuple(plan.steps), emptied is not None, last)
-            plan.steps.append(_keyed(typer, of_step, last, clear, before, later, base_position, verification))
-            plan.steps[-1].emptied = None if clear else emptied
+            step = _keyed(typer, of_step, last, clear, before, later, base_position, verification)
+            plan.steps.append(replace(step, emptied=None if clear else emptied))
         else:
             of_step = without_passed_over(typer, of_step, snapshot_position or timeline.versions[0].position)
             earlier = None if clear or plan.steps else _under(open_removals, base, stored.mapper, last)
-            plan.steps.append(of_rows_without_key(typer, of_step, last, clear, later, earlier, base_position))
+            plan.steps.append(mode.without_key(typer, of_step, last, clear, later, earlier, base_position))
             plan.steps[-1].witness = witness_of_gaps(typer, of_step, base_position, verification)
         verification = None  # rows of later steps are not stored ones
+    return _with_truncates(plan, clears, stored.mapper)
+
+
+def _with_truncates(plan: MergePlan, clears: Sequence[Emptied], mapper: Mapper) -> MergePlan:
+    """Return a plan with the rows that stand for TRUNCATEs."""
+    mode, step = MODES[mapper.mode.name], plan.steps[-1]
+    if mode.keeps_rows and clears:
+        step.upserts = pa.concat_tables([step.upserts, mode.of_truncates(clears, mapper.nothing(step.version))])
     return plan
 
 
@@ -148,11 +156,17 @@ class Stretch(NamedTuple):
     emptied: Emptied | None
 
 
-def _stretches(typer: RowTyper, row_indexes: IntArray, ends: list[int], clears: list[Emptied]) -> list[Stretch]:
+def _stretches(
+    typer: RowTyper, row_indexes: IntArray, first: int, made_of: Collection[int], clears: list[Emptied]
+) -> list[Stretch]:
     """Return the rows step by step: a step ends at a barrier, and where the table is emptied.
 
-    :param ends: the last version of each part without a barrier.
+    :param first: the stored rows' version.
+    :param made_of: as of :func:`barriers`.
     """
+    is_mirror = typer.mapper.mode.is_mirror
+    clear_version = typer.timeline.version_at(clears[-1].position) if clears and is_mirror else None
+    ends = part_ends(typer.timeline, first, clear_version, made_of)
     parts = np.searchsorted(ends, typer.versions[row_indexes])
     passed: IntArray = np.zeros(len(row_indexes), dtype=np.int64)
     for clear in clears:
@@ -170,7 +184,7 @@ def _stretches(typer: RowTyper, row_indexes: IntArray, ends: list[int], clears: 
         Stretch(ends[part], row_indexes[number == i], emptied)
         for i, (part, (_, _, emptied)) in enumerate(zip(part_of.tolist(), begins, strict=True))
     ]
-    return stretches[1:] if clears and typer.mapper.mode.is_mirror else stretches
+    return stretches[1:] if clears and is_mirror else stretches
 
 
 def _under(

@@ -16,12 +16,18 @@ class ModeColumns(Protocol):
 
     :ivar name: as ``tables.<name>.mode`` states it.
     :ivar is_mirror: the table has the rows of the source's table, and nothing else.
+    :ivar has_key: the key of the source's table identifies its rows; else each change adds a row.
+    :ivar needs_order: the order of changes has to be exact.
+    :ivar keeps_rows: stored rows stay as they are where the source's table is emptied.
     :ivar of_change: columns of the change log, beyond those of every table, that it reads.
     :ivar of_source: condition of the rows that the source's table has, None for all.
     """
 
     name: str
     is_mirror: bool
+    has_key: bool
+    needs_order: bool
+    keeps_rows: bool
     of_change: tuple[str, ...]
     of_source: pc.Expression | None
 
@@ -38,6 +44,9 @@ class AsAtSource:
 
     name: str = "mirror"
     is_mirror = True
+    has_key = True
+    needs_order = False
+    keeps_rows = False
     of_change: tuple[str, ...] = ()
     of_source: pc.Expression | None = None
 

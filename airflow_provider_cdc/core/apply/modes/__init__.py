@@ -5,10 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from airflow_provider_cdc.core.apply.modes.append import Append
 from airflow_provider_cdc.core.apply.modes.contract import TableMode
 from airflow_provider_cdc.core.apply.modes.mirror import Mirror
 from airflow_provider_cdc.core.apply.modes.soft_delete import SoftDelete
+from airflow_provider_cdc.core.config.tables import MIRROR, TableRules
 
-_ALL: tuple[TableMode, ...] = (Mirror(), SoftDelete())
+_ALL: tuple[TableMode, ...] = (Mirror(), SoftDelete(), Append())
 MODES: Mapping[str, TableMode] = {mode.name: mode for mode in _ALL}
 """By their name in ``tables.<name>.mode``."""
+
+
+def mode_of(rules: TableRules, table: object) -> TableMode:
+    """Return the mode of a table (``database.table`` or a TableName)."""
+    return MODES[rules.rule(table).mode or MIRROR]

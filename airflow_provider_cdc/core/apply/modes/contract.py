@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from airflow_provider_cdc.core.apply.merge_plan import Emptied
+from airflow_provider_cdc.core.apply.merge_plan import Emptied, MergeStep, OpenRemovals
 from airflow_provider_cdc.core.apply.partial_images import Completion, StoredRows, key_events
 from airflow_provider_cdc.core.apply.record_keys import KeyEvents
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
@@ -80,6 +80,26 @@ class TableMode(ModeColumns, Protocol):
 
     def merged(self, newest: NewestEvents) -> KeyedRows:
         """Return what a step changes in the rows of a table with a key."""
+        ...
+
+    def without_key(
+        self,
+        typer: RowTyper,
+        row_indexes: IntArray,
+        last: int,
+        clear: bool,
+        later: bool,
+        earlier: OpenRemovals | None,
+        base_position: str,
+    ) -> MergeStep:
+        """Return a step of rows without a key, as :func:`of_rows_without_key` does."""
+        ...
+
+    def of_truncates(self, truncates: Sequence[Emptied], nothing: pa.Table) -> pa.Table:
+        """Return the rows that stand for TRUNCATEs in a table that keeps its rows then.
+
+        :param nothing: no rows, under the columns of the table.
+        """
         ...
 
     def emptied(self, rows: pa.Table, emptied: Emptied) -> pa.Table:

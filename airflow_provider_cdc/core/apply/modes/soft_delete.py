@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.merge_plan import Emptied
 from airflow_provider_cdc.core.apply.modes.contract import KeyedRows, NewestEvents
+from airflow_provider_cdc.core.apply.modes.mirror import Mirror
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
@@ -20,7 +21,7 @@ DELETED, DELETED_AT = "_cdc_deleted", "_cdc_deleted_at"
 _TIME = pa.timestamp("us", "UTC")
 
 
-class SoftDelete:
+class SoftDelete(Mirror):
     """A row that the source deletes stays with its last values, flagged, with the time of its delete."""
 
     name: str = "soft_delete"
@@ -48,6 +49,9 @@ class SoftDelete:
     def merged(self, newest: NewestEvents) -> KeyedRows:
         """Return the newest row of each key that is there, and the last row, flagged, of each that went."""
         events, winners = newest.events, newest.winners
+        # where a clock orders events, others of one moment may stand behind the newest: it says itself what went
+        said, by_clock = _as_said(newest, winners if newest.typer.wire.order == "clock" else winners[:0])
+        winners = winners[~np.isin(winners, by_clock)]
         order, begins = newest.sorted_by_key()
         alive = events.fills & _passing(newest)
         numbers = np.arange(len(order))
@@ -67,7 +71,7 @@ class SoftDelete:
         unmade = events.groups[takes[went & ~made]]  # their row is left out, an older one may be stored
         gone = winners[~was_there | np.isin(events.groups[winners], unmade)]
         stored = _ended_before(newest, gone, _first_fresh(newest, order, begins)[place_of[gone]])
-        upserts = TypedRows(pa.concat_tables([flagged, stored]), rows.row_indexes, {})
+        upserts = TypedRows(pa.concat_tables([flagged, said, stored]), rows.row_indexes, {})
         return KeyedRows(upserts, events.keys.slice(0, 0))
 
     def emptied(self, rows: pa.Table, emptied: Emptied) -> pa.Table:
@@ -77,7 +81,10 @@ class SoftDelete:
 
     def rekeyed(self, rows: pa.Table, key: Sequence[str]) -> pa.Table:
         """Return the rows but flagged ones that have the key of a row that is there, or that went later."""
-        newest_first = rows.take(pc.sort_indices(rows, [(DELETED, "ascending"), (DELETED_AT, "descending")]))
+        # of rows that went at one time any may stay, but always the same
+        others = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
+        order = [(DELETED, "ascending"), (DELETED_AT, "descending"), *((name, "ascending") for name in others)]
+        newest_first = rows.take(pc.sort_indices(rows, order))
         numbers = group_numbers([newest_first.column(name) for name in key])
         first: BoolArray = np.zeros(rows.num_rows, dtype=bool)
         first[np.unique(numbers, return_index=True)[1]] = True
@@ -141,12 +148,8 @@ def _ended_before(newest: NewestEvents, gone: IntArray, ended_by: IntArray) -> p
     :param gone: an event of each key.
     :param ended_by: of each of these the event that its row ended with.
     """
-    said = _said(newest, ended_by)
-    rest = ~np.isin(newest.events.rows[ended_by], said.row_indexes)
-    event_of: IntArray = np.full(len(newest.applied), -1)
-    event_of[newest.events.rows[ended_by]] = ended_by
-    every: BoolArray = np.ones(said.rows.num_rows, dtype=bool)
-    flagged = _with_flags(said.rows, every, _times(newest, event_of[said.row_indexes]))
+    flagged, known = _as_said(newest, ended_by if newest.typer.wire.order == "exact" else ended_by[:0])
+    rest = ~np.isin(ended_by, known)
     if not rest.any():
         return flagged
     keys = newest.keys_of(gone[rest])
@@ -166,18 +169,23 @@ def _ended_before(newest: NewestEvents, gone: IntArray, ended_by: IntArray) -> p
     return pa.concat_tables([flagged, _with_flags(went, there, _times(newest, ended))])
 
 
-def _said(newest: NewestEvents, ended_by: IntArray) -> TypedRows:
-    """Return the rows before changes that say the whole row, so that none is to be read."""
+def _as_said(newest: NewestEvents, ended_by: IntArray) -> tuple[pa.Table, IntArray]:
+    """Return, flagged, the rows before changes that say the whole row, so that none is to be read, and which those are.
+
+    :param ended_by: events, of which those that give up a key count.
+    """
     typer, last = newest.typer, newest.last
     columns, schema = typer.mapper.columns(last), typer.timeline.versions[last].schema
     of_change = any(column.mark.startswith("metadata") for column in columns)
     only_here = any(column.dropped for column in schema.columns)
-    rows = np.unique(newest.events.rows[ended_by])
-    gives_up: BoolArray = np.zeros(typer.changes.rows.num_rows, dtype=bool)
-    gives_up[newest.events.rows[ended_by[~newest.events.fills[ended_by]]]] = True
-    rows = rows[gives_up[rows] & typer.image("before").there[rows]]
-    known_whole = typer.wire.order == "exact" and "deleted_keys" not in typer.wire.carries
-    if of_change or only_here or typer.mapper.filters or not known_whole:
+    event_of: IntArray = np.full(len(newest.applied), -1)
+    gives_up = ended_by[~newest.events.fills[ended_by]]
+    event_of[newest.events.rows[gives_up]] = gives_up
+    rows = np.flatnonzero((event_of >= 0) & typer.image("before").there)
+    if of_change or only_here or typer.mapper.filters or "deleted_keys" in typer.wire.carries:
         rows = rows[:0]
     with typer.aside():
-        return typer.typed(rows, "before", last)
+        said = typer.typed(rows, "before", last)
+    every: BoolArray = np.ones(said.rows.num_rows, dtype=bool)
+    known = event_of[said.row_indexes]
+    return _with_flags(said.rows, every, _times(newest, known)), known

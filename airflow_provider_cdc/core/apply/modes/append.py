@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep one row for each change of a row: a feed of what happened to the source's table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import pyarrow as pa
+
+from airflow_provider_cdc.core.apply.merge_plan import Emptied, MergeStep, OpenRemovals
+from airflow_provider_cdc.core.apply.modes.mirror import Mirror
+from airflow_provider_cdc.core.apply.row_copies import without_copies
+from airflow_provider_cdc.core.apply.row_typing import RowTyper
+from airflow_provider_cdc.core.apply.typed_rows import together
+from airflow_provider_cdc.core.arrays import IntArray
+from airflow_provider_cdc.core.shapes.columns import MODE_IDS, RowInputs, SourceColumns, TargetColumn
+
+_TIME = pa.timestamp("us", "UTC")
+_COLUMNS = {
+    "_cdc_op": ("op", pa.string()),
+    "_cdc_position": ("position", pa.string()),
+    "_cdc_time": ("source_time", _TIME),
+}
+"""Name of each column -> column of the change log, and type."""
+
+
+class Append(Mirror):
+    """The stored table has a row for each row that the source inserted, updated or deleted, and for each TRUNCATE."""
+
+    name: str = "append"
+    is_mirror = False
+    has_key = False
+    needs_order = True
+    keeps_rows = True
+    of_change: tuple[str, ...] = ("source_time",)
+
+    def columns(self, source: SourceColumns) -> list[TargetColumn]:
+        """Return what says which change it was."""
+        return [
+            TargetColumn(MODE_IDS - 10 - number, name, kind, f"mode {self.name}", make=partial(_of_change, what, kind))
+            for number, (name, (what, kind)) in enumerate(_COLUMNS.items())
+        ]
+
+    def without_key(
+        self,
+        typer: RowTyper,
+        row_indexes: IntArray,
+        last: int,
+        clear: bool,
+        later: bool,
+        earlier: OpenRemovals | None,
+        base_position: str,
+    ) -> MergeStep:
+        """Return a step that adds a row for each change: the row after it, of a delete the row before."""
+        row_indexes, _ = without_copies(typer.changes, row_indexes, typer.flags("applied"), typer.wire)
+        removed = typer.changes.are("delete", rows=row_indexes)
+        after = typer.typed(row_indexes[~removed], "after", last).in_target()
+        before = typer.typed(row_indexes[removed], "before", last).in_target()
+        schema, none = typer.timeline.versions[last].schema, typer.mapper.nothing(last)
+        return MergeStep(last, schema, clear, together([after, before]).rows, none)
+
+    def of_truncates(self, truncates: Sequence[Emptied], nothing: pa.Table) -> pa.Table:
+        """Return a row for each TRUNCATE."""
+        values = {
+            "_cdc_op": pa.array(["truncate"] * len(truncates), pa.string()),
+            "_cdc_position": pa.array([one.position for one in truncates], pa.string()),
+            "_cdc_time": pa.array([one.time for one in truncates], pa.int64()).cast(_TIME),
+        }
+        columns = [
+            values[field.name] if field.name in values else pa.nulls(len(truncates), field.type)
+            for field in nothing.schema
+        ]
+        return pa.Table.from_arrays(columns, schema=nothing.schema)
+
+
+def _of_change(what: str, kind: pa.DataType, rows: RowInputs) -> pa.Array:
+    return rows.of_change(what).cast(kind)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write the records of one small table, and read them in two batches: for tests of the modes of tables."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from tests.histories.debezium_records import ddl, row
+from tests.histories.log import Log
+from tests.histories.records import Record
+from tests.histories.scripted import Script
+
+CREATE = "CREATE TABLE shop.t (id int NOT NULL, v varchar(20), PRIMARY KEY (id))"
+
+
+def put(pos: int, key: int, v: str | None, was: str | None = None, **more: Any) -> Record:
+    """Return the record of a row that is inserted, or updated where it had a value before."""
+    before = None if was is None else {"id": key, "v": was}
+    return row("c" if was is None else "u", "t", pos, {"id": key, "v": v, **more}, before=before, key=("id",), time=pos)
+
+
+def gone(pos: int, key: int, v: str | None, **more: Any) -> Record:
+    return row("d", "t", pos, None, before={"id": key, "v": v, **more}, key=("id",), time=pos)
+
+
+def statement(text: str, pos: int) -> Record:
+    return ddl(text, pos, time=pos)
+
+
+def at(pos: int | None) -> datetime | None:
+    """Return the source's time of a record: its position in milliseconds."""
+    return None if pos is None else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=pos)
+
+
+def synced(log: Log, lake: Path, records: list[Record], cut: int, rule: dict[str, Any]) -> Script:
+    """Return a pipeline that read a log in two batches, the first up to a record."""
+    script = Script(log, lake, tables={"shop.t": rule})
+    for some in (records[:cut], records[cut:]):
+        if some:
+            script.send(*some)
+            script.sync()
+    return script
+
+
+def truncated(pos: int) -> Record:
+    return statement("TRUNCATE TABLE shop.t", pos)
+
+
+BEGIN = [statement(CREATE, 10), put(20, 1, "a"), put(30, 2, "b")]

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mode append: one row for each change, wherever batches are cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.histories.debezium_records import row
+from tests.histories.log import Log
+from tests.histories.moded_table import BEGIN, gone, put, statement, synced, truncated
+from tests.histories.records import Record
+from tests.histories.scripted import Script
+
+RULE: dict[str, Any] = {"mode": "append"}
+FIRST = [(1, "a", "insert", 20), (2, "b", "insert", 30)]
+
+
+def stored(script: Script) -> list[tuple[Any, ...]]:
+    """Return the rows, with the place of each change in milliseconds, in its order; the table is as it should be."""
+    assert script.states_of("shop", "t") == ["ok"], [state.reason for state in script.states.values()]
+    table = DeltaTable(str(script.root / "shop" / "t")).to_pyarrow_table().sort_by("_cdc_position")
+    assert table.column_names[-3:] == ["_cdc_op", "_cdc_position", "_cdc_time"]
+    rows = table.drop_columns(["_cdc_position", "_cdc_time"]).to_pylist()
+    times = [int(time.timestamp() * 1000) for time in table.column("_cdc_time").to_pylist()]
+    return [(*each.values(), time) for each, time in zip(rows, times, strict=True)]
+
+
+EVENTS: dict[str, tuple[list[Record], list[tuple[Any, ...]]]] = {
+    "update and delete": (
+        [put(40, 1, "x", "a"), gone(50, 1, "x"), put(60, 1, "c")],
+        [*FIRST, (1, "x", "update", 40), (1, "x", "delete", 50), (1, "c", "insert", 60)],
+    ),
+    "a change that comes again": (
+        [put(40, 1, "x", "a"), put(45, 3, "c"), put(40, 1, "x", "a"), put(45, 3, "c"), put(50, 4, "d")],
+        [*FIRST, (1, "x", "update", 40), (3, "c", "insert", 45), (4, "d", "insert", 50)],
+    ),
+    "truncate": (
+        [truncated(40), put(50, 1, "c"), truncated(60)],
+        [*FIRST, (None, None, "truncate", 40), (1, "c", "insert", 50), (None, None, "truncate", 60)],
+    ),
+    "a column that is added": (
+        [statement("ALTER TABLE shop.t ADD COLUMN n int NOT NULL DEFAULT 7", 40), put(50, 3, "c", n=8)],
+        [(1, "a", 7, "insert", 20), (2, "b", 7, "insert", 30), (3, "c", 8, "insert", 50)],
+    ),
+    "another key": (
+        [
+            statement("ALTER TABLE shop.t DROP PRIMARY KEY, MODIFY v varchar(20) NOT NULL, ADD PRIMARY KEY (v)", 40),
+            row("u", "t", 50, {"id": 9, "v": "a"}, before={"id": 1, "v": "a"}, key=("v",), time=50),
+        ],
+        [*FIRST, (9, "a", "update", 50)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_each_change_adds_a_row_wherever_a_batch_ends(name: str, log: Log, lake: Path) -> None:
+    records, expected = EVENTS[name]
+    records = [*BEGIN, *records]
+    for cut in range(len(records)):
+        assert stored(synced(log, lake / str(cut), records, cut, RULE)) == expected, cut
+        log.partitions.clear()
+
+
+def test_a_change_that_comes_late_is_added_once(log: Log, lake: Path) -> None:
+    script = Script(log, lake, tables={"shop.t": RULE})
+    late = row("c", "t", 25, {"id": 7, "v": "late"}, key=("id",), partition=1, time=25)
+    script.send(*BEGIN, put(40, 3, "c"))
+    script.sync()
+    script.send(late)
+    script.sync()
+    script.send(late)
+    script.sync()
+    expected = [(1, "a", "insert", 20), (7, "late", "insert", 25), (2, "b", "insert", 30), (3, "c", "insert", 40)]
+    assert stored(script) == expected
+
+
+def test_a_filter_chooses_changes_by_the_row_that_they_leave(log: Log, lake: Path) -> None:
+    records = [*BEGIN, put(40, 1, None, "a"), gone(50, 1, None), gone(60, 2, "b")]
+    for cut in range(len(records)):
+        script = synced(log, lake / str(cut), records, cut, {**RULE, "filter": "v IS NOT NULL"})
+        assert stored(script) == [*FIRST, (2, "b", "delete", 60)], cut
+        log.partitions.clear()
+
+
+def test_a_table_without_a_key_has_its_changes_too(log: Log, lake: Path) -> None:
+    create = statement("CREATE TABLE shop.t (id int, v varchar(20))", 10)
+    same = {"id": 1, "v": "a"}
+    records = [create, *(row("c", "t", pos, same, time=pos) for pos in (20, 30))]
+    records += [row("d", "t", 40, None, before=same, time=40)]
+    for cut in range(len(records)):
+        script = synced(log, lake / str(cut), records, cut, RULE)
+        assert stored(script) == [(1, "a", "insert", 20), (1, "a", "insert", 30), (1, "a", "delete", 40)], cut
+        log.partitions.clear()
+
+
+def test_a_feed_that_is_to_be_a_mirror_is_made_again_and_back(log: Log, lake: Path) -> None:
+    script = Script(log, lake, tables={"shop.t": RULE})
+    script.send(*BEGIN, gone(40, 1, "a"))
+    script.sync()
+    script.tables = {}
+    script.send(put(50, 3, "c"))
+    script.sync()
+    table = DeltaTable(str(script.root / "shop" / "t")).to_pyarrow_table().sort_by("id")
+    assert table.to_pylist() == [{"id": 2, "v": "b"}, {"id": 3, "v": "c"}]
+    script.tables = {"shop.t": RULE}
+    script.send(put(60, 4, "d"))
+    script.sync()
+    assert stored(script) == [*FIRST, (1, "a", "delete", 40), (3, "c", "insert", 50), (4, "d", "insert", 60)]
