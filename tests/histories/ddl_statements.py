@@ -262,6 +262,7 @@ class Alter(Statement):
             structure, text = clause.change(structure, rows)
             texts.append(text)
         self._change_dead(table)
+        table.has_first_key &= not any(isinstance(clause, ChangeKey) for clause in self.clauses)
         now = self.to or self.name
         if self.to is not None:
             source.move(self.name, self.to)

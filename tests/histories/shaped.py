@@ -33,6 +33,7 @@ _OF_MODE = {
     "mirror": [],
     "soft_delete": ["_cdc_deleted", "_cdc_deleted_at"],
     "append": ["_cdc_op", "_cdc_position", "_cdc_time"],
+    "history": ["_cdc_valid_from", "_cdc_valid_to", "_cdc_from_position", "_cdc_to_position", "_cdc_current"],
 }
 _HASHED = Kind("varchar", 64)
 _MASKS = ("hash", "hash", "redact", "truncate(1)", "truncate(month)")
@@ -88,7 +89,7 @@ def random_rule(rnd: random.Random, create: Create) -> Rule:
     return Rule(
         {key: stated for key, stated in rules.items() if stated},
         (read, rnd.random() < 0.5) if rnd.random() < 0.5 else None,
-        rnd.choice(("mirror", "soft_delete" if create.structure.key else "mirror", "append")),
+        rnd.choice(("mirror", "append", *(("soft_delete", "history") if create.structure.key else ()))),
     )
 
 
@@ -214,6 +215,11 @@ def _unlike(lake: pa.Table, columns: Sequence[Shaped], rows: Sequence[Row]) -> l
     return [*wrong, *(f"missing: {row}" for row in list(expected - actual)[:4])]
 
 
+def _wrong_spans(ended: pa.Table) -> list[str]:
+    begins, ends = ended["_cdc_from_position"], ended["_cdc_to_position"]
+    return ["a version that ends before it begins"] * bool(pc.any(pc.invert(pc.less(begins, ends))).as_py())
+
+
 class ShapedReplay(Replay):
     """Replays a history into tables with rules for their columns."""
 
@@ -282,6 +288,15 @@ class ShapedReplay(Replay):
             wrong += ["a row that is there has the time of a delete"] * (lake["_cdc_deleted_at"].null_count < len(lake))
             untimed = self._tool.timed and dead["_cdc_deleted_at"].null_count > 0
             wrong += ["a row that went has no time of its delete"] * untimed
+        if rule.mode == "history":
+            ended = lake.filter(pc.invert(lake["_cdc_current"]))
+            lake = lake.filter(lake["_cdc_current"])
+            if content.feed is not None and content.has_first_key and rule.null is None:
+                there = [row for op, row in content.feed if op not in ("delete", "moved from", "truncate")]
+                for row in content.rows:
+                    there.remove(row)
+                wrong += [f"ended: {one}" for one in _unlike(ended, columns, there)]
+            wrong += _wrong_spans(ended)
         wrong += [
             f"{column.name} is {lake.schema.field(i).type}, not {column.type}"
             for i, column in enumerate(columns)

@@ -74,6 +74,7 @@ class Table:
     rows: list[Row] = field(default_factory=list)
     feed: list[tuple[str, Row]] = field(default_factory=list)  # row after each change, of a delete before it
     dead: list[Row] = field(default_factory=list)  # rows that went, with their last values, one a key
+    has_first_key: bool = True
     knows_dead: bool = True  # else a change of the structure would have no meaning for one of them
 
     def key_of(self, row: Row) -> tuple[Any, ...]:
@@ -151,6 +152,7 @@ class Content:
     rows: tuple[Row, ...]
     dead: tuple[Row, ...] | None = ()  # rows that went, None where that is not known
     feed: tuple[tuple[str, Row], ...] | None = ()  # None where that is not known
+    has_first_key: bool = True
 
 
 @dataclass(frozen=True)
@@ -214,6 +216,7 @@ class Source:
         for table in self.tables.values():
             columns = tuple(replace(column, was=()) for column in table.structure.columns)
             table.structure, table.dead, table.knows_dead = replace(table.structure, columns=columns), [], True
+            table.has_first_key = True
             table.feed = [("snapshot", dict(row)) for row in table.rows]
 
     def picture(self) -> Picture:
@@ -226,6 +229,7 @@ class Source:
                     _copies(table.rows),
                     _copies(table.dead) if table.knows_dead else None,
                     tuple((op, dict(row)) for op, row in table.feed) if table.knows_dead else None,
+                    table.has_first_key,
                 )
                 for name, table in self.tables.items()
             },

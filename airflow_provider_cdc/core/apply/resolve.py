@@ -297,7 +297,8 @@ def _keyed(
         row_indexes, applied = without_copies(typer.changes, row_indexes, applied, wire)
     keys, event_rows, fills = acquired_and_released(typer, row_indexes, last)
     if not keys.num_rows:
-        return MergeStep(last, schema, clear, typer.mapper.nothing(last), keys)
+        nothing = typer.mapper.nothing(last)
+        return MergeStep(last, schema, clear, nothing, nothing.select(typer.mapper.row_key(last)))
     groups = group_numbers(keys.columns)
     events = KeyEvents(keys, groups, event_rows, fills)
     if is_unproven(typer.timeline, wire):
@@ -312,7 +313,7 @@ def _keyed(
         nothing, deletes = typer.mapper.nothing(last), keys.take(pa.array(winners[~fills[winners]]))
         rows = typed_later(typer, event_rows[winners[fills[winners]]], last, partial=wire.partial_images)
         return MergeStep(last, schema, clear, nothing, deletes, later=rows, witness=witness)
-    upserts, deletes = mode.merged(NewestEvents(typer, events, winners, last, stored_rows, applied))
+    upserts, deletes = mode.merged(NewestEvents(typer, events, winners, last, stored_rows, applied, stored))
     of_upserts = None
     if mode.is_mirror:
         of_upserts = partial(typer.changes.rows.column("position").take, pa.array(upserts.row_indexes))

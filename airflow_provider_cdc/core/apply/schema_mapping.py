@@ -90,6 +90,11 @@ class Mapper:
         by_id = {column.id: column for column in self.columns(version)}
         return [by_id[column_id] for column_id in self._versions[version].schema.key]
 
+    def row_key(self, version: int) -> list[str]:
+        """Return the names of the columns that identify a row of a target with a key."""
+        further = [column.name for column in self.columns(version) if column.id in self.mode.further_key]
+        return [*(column.name for column in self.key_columns(version)), *further]
+
     def forms(self, version: int) -> ValueForms:
         """Return the columns of the target whose values a tool writes in several forms."""
         return ValueForms.of(self._versions[version].schema, self.columns(version))

@@ -65,7 +65,8 @@ def target_schema(
     """
     columns = shape.columns(schema, options)
     names = pa.schema([pa.field(column.name, column.type) for column in columns])
-    return TargetSchema(tuple(column.id for column in columns), names, schema.key, layout or TableLayout())
+    key = (*schema.key, *shape.mode.further_key)
+    return TargetSchema(tuple(column.id for column in columns), names, key, layout or TableLayout())
 
 
 def stored_schema(
@@ -86,7 +87,8 @@ def stored_schema(
     for one in laid.columns:
         kind = made.get((one.id, one.mark)) or (None if one.mark else own.get(one.id))
         fields.append(pa.field(one.name, kind or pa.null()))
-    return TargetSchema(tuple(one.id for one in laid.columns), pa.schema(fields), schema.key, layout)
+    key = (*schema.key, *(one for one in shape.mode.further_key if one in {each.id for each in laid.columns}))
+    return TargetSchema(tuple(one.id for one in laid.columns), pa.schema(fields), key, layout)
 
 
 def row_order(columns: pa.Schema, layout: TableLayout) -> list[str]:

@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.config.verify import check_verify
 
 PATTERNS = ("include", "exclude")
 MIRROR = "mirror"
-TABLE_MODES = (MIRROR, "soft_delete", "append")
+TABLE_MODES = (MIRROR, "soft_delete", "append", "history")
 """Which rows a stored table may have."""
 _YAML_WORDS: dict[str, tuple[Any, str]] = {"zero_dates": (None, "null"), "verify": (False, "off")}  # unquoted words
 # keys that override nothing of the policy
@@ -36,7 +36,7 @@ class TableRule:
     :param filter: condition over the source's columns: the stored table has the rows that it is TRUE of.
     :param mode: which rows the stored table has (:data:`TABLE_MODES`): ``mirror``, the default, those of the source's
         table; ``soft_delete`` also those that it had, flagged; ``append`` one for
-        each change.
+        each change; ``history`` one for each version of a row.
     :param cluster_by: ``key``, or columns in whose order rows are written.
     :param partition_by: columns and transforms of columns by which files are parted, where the sink can.
     :param properties: that the stored table states, by their names in its format.

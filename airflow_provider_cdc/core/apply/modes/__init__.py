@@ -7,11 +7,12 @@ from collections.abc import Mapping
 
 from airflow_provider_cdc.core.apply.modes.append import Append
 from airflow_provider_cdc.core.apply.modes.contract import TableMode
+from airflow_provider_cdc.core.apply.modes.history import History
 from airflow_provider_cdc.core.apply.modes.mirror import Mirror
 from airflow_provider_cdc.core.apply.modes.soft_delete import SoftDelete
 from airflow_provider_cdc.core.config.tables import MIRROR, TableRules
 
-_ALL: tuple[TableMode, ...] = (Mirror(), SoftDelete(), Append())
+_ALL: tuple[TableMode, ...] = (Mirror(), SoftDelete(), Append(), History())
 MODES: Mapping[str, TableMode] = {mode.name: mode for mode in _ALL}
 """By their name in ``tables.<name>.mode``."""
 

@@ -9,13 +9,16 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.merge_plan import Emptied, MergeStep, OpenRemovals
 from airflow_provider_cdc.core.apply.partial_images import Completion, StoredRows, key_events
 from airflow_provider_cdc.core.apply.record_keys import KeyEvents
+from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
+from airflow_provider_cdc.core.shapes.columns import SourceColumns
 from airflow_provider_cdc.core.shapes.mode import ModeColumns
 
 
@@ -39,6 +42,7 @@ class NewestEvents:
     :param last: schema version of the step's end.
     :param stored_rows: returns the rows that the source's table had before the step.
     :param applied: of every change whether the stored rows went through it.
+    :param every_stored: returns all rows that the stored table had.
     """
 
     typer: RowTyper
@@ -47,11 +51,12 @@ class NewestEvents:
     last: int
     stored_rows: StoredRows
     applied: BoolArray
+    every_stored: StoredRows
 
     def rows_after(self, takes: IntArray) -> TypedRows:
         """Return the full rows after events that take a key; those that cannot be made are left out and noted.
 
-        :param takes: the events, ascending, at most one per key.
+        :param takes: the events, ascending.
         """
         typer, events, last = self.typer, self.events, self.last
         rows = typer.typed(events.rows[takes], "after", last, partial=typer.wire.partial_images)
@@ -66,6 +71,37 @@ class NewestEvents:
         """Return the keys of events."""
         return self.events.keys.take(pa.array(some))
 
+    def times(self, some: IntArray) -> pa.Array:
+        """Return the source's times of events; that of none, -1, is NULL."""
+        rows = self.events.rows[some] if len(self.events.rows) else some
+        times = self.typer.changes.rows.column("source_time").take(pa.array(rows, mask=some < 0))
+        return times.combine_chunks().cast(pa.timestamp("us", "UTC"))
+
+    def passing(self) -> BoolArray:
+        """Return after which events the key's row passes the filter, taken for granted of rows that cannot be made."""
+        typer, events = self.typer, self.events
+        passes: BoolArray = np.ones(typer.changes.rows.num_rows, dtype=bool)
+        if typer.mapper.filters:
+            with typer.aside():
+                rows = typer.typed(np.unique(events.rows[events.fills]), "after", self.last)
+            if rows.passes is not None:
+                passes[rows.row_indexes] = rows.passes
+        of_events: BoolArray = passes[events.rows]
+        return of_events
+
+    def unapplied(self) -> BoolArray:
+        """Return which events are the first of their key that the stored rows did not go through, or come after it.
+
+        Of those before it, which are there to compare with, some may be lacking.
+        """
+        order, begins = self.sorted_by_key()
+        rows = self.events.rows[order]
+        fresh = (~self.applied[rows] & ~self.typer.flags("older")[rows]).astype(np.int64)
+        count = np.cumsum(fresh)
+        flags: BoolArray = np.zeros(len(order), dtype=bool)
+        flags[order] = count - (count - fresh)[begins] > 0
+        return flags
+
     def sorted_by_key(self) -> tuple[IntArray, IntArray]:
         """Return the events by key, each key's oldest first, and of each of these places where its key begins."""
         order = np.argsort(self.events.groups, kind="stable")
@@ -73,6 +109,27 @@ class NewestEvents:
         is_first = np.r_[True, groups[1:] != groups[:-1]] if len(groups) else np.zeros(0, dtype=bool)
         begins: IntArray = np.maximum.accumulate(np.where(is_first, np.arange(len(order)), 0))
         return order, begins
+
+
+def demand_key(mode: ModeColumns, source: SourceColumns) -> None:
+    """Refuse a table without a key.
+
+    :raises DataError: ``mode.needs_key``.
+    """
+    if not source.schema.key:
+        raise source.rule_error(
+            "mode.needs_key",
+            f"mode {mode.name} needs a key: of equal rows without one nothing shows which is there and which is not",
+            "take another mode for this table",
+        )
+
+
+def first_of_each(rows: pa.Table, key: Sequence[str], order: Sequence[tuple[str, str]]) -> pa.Table:
+    """Return one row of each key: the first in an order; of several that are first there, always the same one."""
+    others = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
+    ranked = rows.take(pc.sort_indices(rows, [*order, *((name, "ascending") for name in others)]))
+    numbers = group_numbers([ranked.column(name) for name in key])
+    return ranked.take(pa.array(np.sort(np.unique(numbers, return_index=True)[1])))
 
 
 class TableMode(ModeColumns, Protocol):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.merge_plan import Emptied
-from airflow_provider_cdc.core.apply.modes.contract import KeyedRows, NewestEvents
+from airflow_provider_cdc.core.apply.modes.contract import KeyedRows, NewestEvents, demand_key, first_of_each
 from airflow_provider_cdc.core.apply.modes.mirror import Mirror
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
@@ -34,12 +34,7 @@ class SoftDelete(Mirror):
 
         :raises DataError: ``mode.needs_key``.
         """
-        if not source.schema.key:
-            raise source.rule_error(
-                "mode.needs_key",
-                "mode soft_delete needs a key: of equal rows without one nothing shows which is there and which is not",
-                "take another mode for this table",
-            )
+        demand_key(self, source)
         mark = f"mode {self.name}"
         return [
             TargetColumn(MODE_IDS, DELETED, pa.bool_(), mark, make=_there),
@@ -53,7 +48,9 @@ class SoftDelete(Mirror):
         said, by_clock = _as_said(newest, winners if newest.typer.wire.order == "clock" else winners[:0])
         winners = winners[~np.isin(winners, by_clock)]
         order, begins = newest.sorted_by_key()
-        alive = events.fills & _passing(newest)
+        unapplied = newest.unapplied()
+        winners = winners[np.isin(events.groups[winners], events.groups[unapplied])]
+        alive = events.fills & newest.passing() & unapplied
         numbers = np.arange(len(order))
         last_alive = np.maximum.accumulate(np.where(alive[order], numbers, -1))
         place_of: IntArray = np.empty(len(order), dtype=np.int64)
@@ -66,7 +63,7 @@ class SoftDelete(Mirror):
         died_at: IntArray = np.full(len(newest.applied), -1)  # by row that took a key: the event that ended it
         died_at[events.rows[takes[went]]] = order[held[was_there][went] + 1]
         ended = died_at[rows.row_indexes]
-        flagged = _with_flags(rows.rows, ended >= 0, _times(newest, ended))
+        flagged = _with_flags(rows.rows, ended >= 0, newest.times(ended))
         made = np.isin(events.rows[takes], rows.row_indexes)
         unmade = events.groups[takes[went & ~made]]  # their row is left out, an older one may be stored
         gone = winners[~was_there | np.isin(events.groups[winners], unmade)]
@@ -81,15 +78,7 @@ class SoftDelete(Mirror):
 
     def rekeyed(self, rows: pa.Table, key: Sequence[str]) -> pa.Table:
         """Return the rows but flagged ones that have the key of a row that is there, or that went later."""
-        # of rows that went at one time any may stay, but always the same
-        others = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
-        order = [(DELETED, "ascending"), (DELETED_AT, "descending"), *((name, "ascending") for name in others)]
-        newest_first = rows.take(pc.sort_indices(rows, order))
-        numbers = group_numbers([newest_first.column(name) for name in key])
-        first: BoolArray = np.zeros(rows.num_rows, dtype=bool)
-        first[np.unique(numbers, return_index=True)[1]] = True
-        there = pc.invert(newest_first.column(DELETED)).to_numpy()
-        return newest_first.filter(pa.array(there | first))
+        return first_of_each(rows, key, [(DELETED, "ascending"), (DELETED_AT, "descending")])
 
 
 def _there(rows: RowInputs) -> pa.Array:
@@ -112,25 +101,6 @@ def _with_flags(rows: pa.Table, flagged: BoolArray, times: pa.Array | pa.Chunked
     rows = rows.set_column(names.index(DELETED), rows.schema.field(DELETED), flags)
     when = pc.if_else(mask, times, rows.column(DELETED_AT))
     return rows.set_column(names.index(DELETED_AT), rows.schema.field(DELETED_AT), when)
-
-
-def _times(newest: NewestEvents, some: IntArray) -> pa.ChunkedArray:
-    """Return the source's time of events; that of none, -1, is NULL."""
-    rows = newest.events.rows[some] if len(newest.events.rows) else some
-    return newest.typer.changes.rows.column("source_time").take(pa.array(rows, mask=some < 0)).cast(_TIME)
-
-
-def _passing(newest: NewestEvents) -> BoolArray:
-    """Return after which events the key's row passes the filter, taken for granted of rows that cannot be made."""
-    typer, events = newest.typer, newest.events
-    passes: BoolArray = np.ones(typer.changes.rows.num_rows, dtype=bool)
-    if typer.mapper.filters:
-        with typer.aside():
-            rows = typer.typed(np.unique(events.rows[events.fills]), "after", newest.last)
-        if rows.passes is not None:
-            passes[rows.row_indexes] = rows.passes
-    of_events: BoolArray = passes[events.rows]
-    return of_events
 
 
 def _first_fresh(newest: NewestEvents, order: IntArray, begins: IntArray) -> IntArray:
@@ -166,7 +136,7 @@ def _ended_before(newest: NewestEvents, gone: IntArray, ended_by: IntArray) -> p
     ended = ended_by[rest][mine[mine >= 0]]
     went = stored.filter(pa.array(mine >= 0))
     there: BoolArray = np.ones(went.num_rows, dtype=bool)
-    return pa.concat_tables([flagged, _with_flags(went, there, _times(newest, ended))])
+    return pa.concat_tables([flagged, _with_flags(went, there, newest.times(ended))])
 
 
 def _as_said(newest: NewestEvents, ended_by: IntArray) -> tuple[pa.Table, IntArray]:
@@ -188,4 +158,4 @@ def _as_said(newest: NewestEvents, ended_by: IntArray) -> tuple[pa.Table, IntArr
         said = typer.typed(rows, "before", last)
     every: BoolArray = np.ones(said.rows.num_rows, dtype=bool)
     known = event_of[said.row_indexes]
-    return _with_flags(said.rows, every, _times(newest, known)), known
+    return _with_flags(said.rows, every, newest.times(known)), known

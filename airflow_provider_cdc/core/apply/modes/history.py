@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep every version that a row had, each with the span in which it was the row (slowly changing dimension, type 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.apply.merge_plan import Emptied
+from airflow_provider_cdc.core.apply.modes.contract import KeyedRows, NewestEvents, demand_key, first_of_each
+from airflow_provider_cdc.core.apply.modes.mirror import Mirror
+from airflow_provider_cdc.core.apply.row_sets import group_numbers
+from airflow_provider_cdc.core.apply.source_order import of_snapshots
+from airflow_provider_cdc.core.apply.typed_rows import TypedRows
+from airflow_provider_cdc.core.arrays import BoolArray, IntArray
+from airflow_provider_cdc.core.shapes.columns import MODE_IDS, RowInputs, SourceColumns, TargetColumn
+
+_TIME = pa.timestamp("us", "UTC")
+VALID_FROM, VALID_TO, CURRENT = "_cdc_valid_from", "_cdc_valid_to", "_cdc_current"
+FROM, TO = "_cdc_from_position", "_cdc_to_position"
+_IDS = {name: MODE_IDS - 20 - number for number, name in enumerate((VALID_FROM, VALID_TO, FROM, TO, CURRENT))}
+
+
+class History(Mirror):
+    """The stored table has a row for each version of a row: a version begins at a change and ends at the next one."""
+
+    name: str = "history"
+    is_mirror = False
+    needs_order = True
+    further_key: tuple[int, ...] = (_IDS[FROM],)
+    of_change: tuple[str, ...] = ("source_time",)
+    of_source: pc.Expression | None = pc.field(CURRENT)
+
+    def columns(self, source: SourceColumns) -> list[TargetColumn]:
+        """Return begin and end by time and by position, and whether the version is the row now.
+
+        :raises DataError: ``mode.needs_key``.
+        """
+        demand_key(self, source)
+        made: dict[str, tuple[pa.DataType, Callable[[RowInputs], pa.Array]]] = {
+            VALID_FROM: (_TIME, lambda rows: rows.of_change("source_time").cast(_TIME)),
+            VALID_TO: (_TIME, partial(_nulls, _TIME)),
+            FROM: (pa.string(), lambda rows: rows.of_change("position").cast(pa.string())),
+            TO: (pa.string(), partial(_nulls, pa.string())),
+            CURRENT: (pa.bool_(), lambda rows: pa.repeat(pa.scalar(True), rows.count)),
+        }
+        mark = f"mode {self.name}"
+        return [TargetColumn(_IDS[name], name, kind, mark, make=make) for name, (kind, make) in made.items()]
+
+    def merged(self, newest: NewestEvents) -> KeyedRows:
+        """Return the versions that are new or end otherwise, and those that are no more.
+
+        Of keys that changed late all changes from the late one on are at hand, and their versions are made again.
+        """
+        events = newest.events
+        alive = events.fills & newest.passing()
+        made = newest.rows_after(np.flatnonzero(alive))
+        row_of: IntArray = np.full(newest.typer.changes.rows.num_rows, -1)
+        row_of[made.row_indexes] = np.arange(len(made.row_indexes))
+        own = np.where(alive, row_of[events.rows], -1)
+        order = newest.sorted_by_key()[0]
+        # a row that is left out changes nothing
+        order = order[(~alive | (own >= 0))[order] & newest.unapplied()[order]]
+        positions = newest.typer.changes.rows.column("position").combine_chunks()
+        order = order[_lasts(events.groups[order], group_numbers([positions])[events.rows[order]])]
+        stored = _StoredVersions(newest, order, positions)
+        covering = np.flatnonzero(stored.covers)
+        rows = pa.concat_tables([stored.rows.take(pa.array(covering)), made.rows])
+        number = np.where(own[order] >= 0, own[order] + len(covering), -1)
+        spans = _Spans.of(
+            np.r_[stored.groups[covering], events.groups[order]],
+            np.r_[np.arange(len(covering)), number],
+            pa.concat_arrays([stored.column(FROM, covering), positions.take(pa.array(events.rows[order]))]),
+            pa.concat_arrays([stored.column(VALID_FROM, covering), newest.times(order)]),
+            np.r_[np.zeros(len(covering), dtype=bool), of_snapshots(newest.typer.changes.rows)[events.rows[order]]],
+        ).without_repeats(_values(newest, rows))
+        versions, ends = spans.versions(rows, len(covering))
+        deletes = stored.vanished(versions.select([*events.keys.column_names, FROM]))
+        return KeyedRows(TypedRows(versions.filter(pa.array(ends)), np.empty(0, np.int64), {}), deletes)
+
+    def emptied(self, rows: pa.Table, emptied: Emptied) -> pa.Table:
+        """Return the rows; those that were current end there."""
+        there = rows.column(CURRENT)
+        for name, value in ((VALID_TO, pa.scalar(emptied.time, _TIME)), (TO, pa.scalar(emptied.position))):
+            rows = _with(rows, name, pc.if_else(there, value, rows.column(name)))
+        return _with(rows, CURRENT, pa.repeat(pa.scalar(False), rows.num_rows))
+
+    def rekeyed(self, rows: pa.Table, key: Sequence[str]) -> pa.Table:
+        """Return the rows, of several with one key and one begin the current one."""
+        return first_of_each(rows, [*key, FROM] if FROM not in key else key, [(CURRENT, "descending")])
+
+
+def _nulls(kind: pa.DataType, rows: RowInputs) -> pa.Array:
+    return pa.nulls(rows.count, kind)
+
+
+def _with(rows: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:
+    return rows.set_column(rows.column_names.index(name), rows.schema.field(name), values)
+
+
+def _lasts(groups: IntArray, moments: IntArray) -> BoolArray:
+    """Return which events, by key, are the last of their key and moment."""
+    last: BoolArray = np.ones(len(groups), dtype=bool)
+    last[:-1] = (groups[1:] != groups[:-1]) | (moments[1:] != moments[:-1])
+    return last
+
+
+def _values(newest: NewestEvents, rows: pa.Table) -> IntArray:
+    """Return numbers of rows that are equal where nothing but the change that made them differs."""
+    columns = newest.typer.mapper.columns(newest.last)
+    names = [column.name for column in columns if not column.mark.startswith(("metadata", "mode"))]
+    return group_numbers([rows.column(name) for name in names]) if rows.num_rows else np.empty(0, dtype=np.int64)
+
+
+class _StoredVersions:
+    """The stored versions of the keys that a step changes.
+
+    :param order: the events, each key's oldest first.
+    :ivar groups: number of each version's key.
+    :ivar covers: which of them were the row when the key's first change came.
+    """
+
+    def __init__(self, newest: NewestEvents, order: IntArray, positions: pa.Array) -> None:
+        groups = newest.events.groups[order]
+        firsts = order[np.unique(groups, return_index=True)[1]] if len(order) else order
+        keys = newest.keys_of(firsts)
+        stored = newest.every_stored(keys)
+        both = [
+            pa.chunked_array([*keys.column(name).chunks, *stored.column(name).chunks], keys.schema.field(name).type)
+            for name in keys.column_names
+        ]
+        numbers = group_numbers(both)
+        mine: IntArray = np.full(int(numbers.max(initial=0)) + 1, -1)
+        mine[numbers[: keys.num_rows]] = np.arange(keys.num_rows)
+        key_of = mine[numbers[keys.num_rows :]]
+        self.rows = stored.filter(pa.array(key_of >= 0))
+        key_of = key_of[key_of >= 0]
+        self.groups = newest.events.groups[firsts][key_of]
+        begin = positions.take(pa.array(newest.events.rows[firsts])).take(pa.array(key_of))
+        every = np.arange(self.rows.num_rows)
+        begins, ends = self.column(FROM, every), self.column(TO, every)
+        before = pc.less(begins, begin)
+        open_then = pc.or_(ends.is_null(), pc.fill_null(pc.greater_equal(ends, begin), True))
+        self.covers: BoolArray = pc.and_(before, open_then).to_numpy(zero_copy_only=False)
+        self._later: BoolArray = pc.invert(before).to_numpy(zero_copy_only=False)
+
+    def column(self, name: str, some: IntArray) -> pa.Array:
+        """Return the values of a column of some of them."""
+        return self.rows.column(name).take(pa.array(some)).combine_chunks()
+
+    def vanished(self, versions: pa.Table) -> pa.Table:
+        """Return keys and begins of those that began with the first change or later and are no more."""
+        later = self.rows.select(versions.column_names).filter(pa.array(self._later))
+        numbers = group_numbers(pa.concat_tables([later, versions.cast(later.schema)]).columns)
+        return later.filter(pa.array(~np.isin(numbers[: later.num_rows], numbers[later.num_rows :])))
+
+
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """What rows of keys were, one after the other, each key's oldest first.
+
+    :param groups: number of the key.
+    :param rows: number of the row, -1 for none.
+    :param positions: since which it was so.
+    :param read: whether a snapshot read it, so that nothing may have changed.
+    """
+
+    groups: IntArray
+    rows: IntArray
+    positions: pa.Array
+    times: pa.Array
+    read: BoolArray
+
+    @staticmethod
+    def of(groups: IntArray, rows: IntArray, positions: pa.Array, times: pa.Array, read: BoolArray) -> _Spans:
+        """Return spans that are put into the order of their keys; those of one key are in order."""
+        return _Spans(groups, rows, positions, times, read)._take(np.argsort(groups, kind="stable"))
+
+    def _take(self, some: IntArray) -> _Spans:
+        taken = pa.array(some)
+        positions, times = self.positions.take(taken), self.times.take(taken)
+        return _Spans(self.groups[some], self.rows[some], positions, times, self.read[some])
+
+    def _follows(self) -> BoolArray:
+        """Return which spans have the next one behind them."""
+        follows: BoolArray = np.zeros(len(self.groups), dtype=bool)
+        follows[:-1] = self.groups[1:] == self.groups[:-1]
+        return follows
+
+    def without_repeats(self, values: IntArray) -> _Spans:
+        """Return them without those in which there is no row as before, or a snapshot read the row as it was before.
+
+        Other changes count, also those of columns alone that the table does not have (any more).
+
+        :param values: number of each row's values.
+        """
+        value = np.where(self.rows >= 0, np.append(values, -1)[self.rows], -1)
+        same: BoolArray = np.zeros(len(value), dtype=bool)
+        same[1:] = self._follows()[:-1] & (value[1:] == value[:-1])
+        same &= self.read | (self.rows < 0)
+        return self._take(np.flatnonzero(~same))
+
+    def versions(self, rows: pa.Table, stored: int) -> tuple[pa.Table, BoolArray]:
+        """Return the versions with their ends, and which of them are not stored so.
+
+        :param stored: how many of the rows, the first ones, are stored.
+        """
+        follows, there = self._follows(), np.flatnonzero(self.rows >= 0)
+        behind = pa.array(np.minimum(there + 1, max(len(self.groups) - 1, 0)), mask=~follows[there])
+        versions = rows.take(pa.array(self.rows[there]))
+        before = versions.column(TO)
+        versions = _with(versions, TO, self.positions.take(behind))
+        versions = _with(versions, VALID_TO, self.times.take(behind))
+        versions = _with(versions, CURRENT, pa.array(~follows[there]))
+        unchanged = pc.fill_null(pc.equal(before, versions.column(TO)), False)
+        both_open = pc.and_(before.is_null(), versions.column(TO).is_null())
+        same: BoolArray = pc.or_(unchanged, both_open).to_numpy()
+        return versions, ~(same & (self.rows[there] < stored))
