@@ -17,7 +17,7 @@ class ModeColumns(Protocol):
     :ivar name: as ``tables.<name>.mode`` states it.
     :ivar is_mirror: the table has the rows of the source's table, and nothing else.
     :ivar has_key: the key of the source's table identifies its rows; else each change adds a row.
-    :ivar further_key: ids of its columns that identify a row besides the key of the source's table.
+    :ivar further_key: ids of its columns that identify a row in addition to the key of the source's table.
     :ivar needs_order: the order of changes has to be exact.
     :ivar keeps_rows: stored rows stay as they are where the source's table is emptied.
     :ivar of_change: columns of the change log, beyond those of every table, that it reads.

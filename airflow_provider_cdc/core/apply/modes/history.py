@@ -162,7 +162,7 @@ class _StoredVersions:
 
 @dataclass(frozen=True, slots=True)
 class _Spans:
-    """What rows of keys were, one after the other, each key's oldest first.
+    """Hold what the rows of keys were, one after the other, each key's oldest first.
 
     :param groups: number of the key.
     :param rows: number of the row, -1 for none.

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The modes of tables: what each refuses, as the page says, and that they agree with each other."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from tests.histories.cases import case_of
+from tests.histories.ddl_statements import Create
+from tests.histories.log import Log
+from tests.histories.plain_tables import INT, KEYED, KEYLESS, A, B, T, rows
+from tests.histories.row_statements import Delete, Update
+from tests.histories.run import Case, Replay
+from tests.histories.source import Column, Structure
+from tests.histories.tools import Style
+
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "modes.md"
+MODES = ("mirror", "soft_delete", "append", "history")
+WIDE = Structure((A, B, Column("c", INT)), ("a",))
+CASES = {
+    "a table without key": Case(1, (Create(T, KEYLESS), rows(1, 2), Delete(T, (0,))), format="debezium-json"),
+    "a format ordered by a clock": Case(1, (Create(T, KEYED), rows(1, 2), Delete(T, (0,))), format="canal-json"),
+    "rows that lack columns": Case(
+        1, (Create(T, WIDE), rows(1, 2), Update(T, (0,), {"b": 7})), Style(minimal=True), format="dts-protobuf"
+    ),
+}
+
+
+class InOneMode(Replay):
+    """A history whose tables have one mode."""
+
+    mode = "mirror"
+
+    def _rules(self) -> dict[str, Any]:
+        rules = super()._rules()
+        every = {"*.*": {**rules.pop("*.*", {}), "mode": self.mode}}
+        return every | {name: {**rule, "mode": self.mode} for name, rule in rules.items()}
+
+    def rows_of(self, table: str) -> pa.Table | None:
+        database, _, name = table.partition(".")
+        return self._rows((database, name))
+
+
+def replayed(case: Case, mode: str, log: Log, lake: Path) -> InOneMode:
+    """Return a history that was replayed; of other modes than a mirror nothing was compared."""
+    attempt = InOneMode(case, log, lake)
+    attempt.mode = mode
+    problems = attempt.run()
+    assert mode != "mirror" or not problems
+    return attempt
+
+
+def table_of_page() -> dict[tuple[str, str], str]:
+    """Return what the page says of each case and mode."""
+    cells = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in PAGE.read_text().splitlines()]
+    said = {case: texts for case, *texts in cells if case in CASES and len(texts) == len(MODES)}
+    return {(case, mode): texts[number] for case, texts in said.items() for number, mode in enumerate(MODES)}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", CASES)
+def test_what_the_page_refuses_is_refused_and_nothing_else(name: str, mode: str, log: Log, lake: Path) -> None:
+    said = table_of_page()[name, mode]
+    attempt = replayed(replace(CASES[name], batches=1), mode, log, lake)
+    (state,) = attempt.states.values()
+    expected = ("ok", "") if said == "right" else ("parked", said)
+    reason = re.search(r"mode\.\w+|column_absent", state.reason)
+    assert (state.state, reason[0] if reason else "") == expected
+
+
+def multiset(table: pa.Table | None, columns: list[str]) -> Counter[str]:
+    return Counter() if table is None else Counter(map(repr, table.select(columns).to_pylist()))
+
+
+@pytest.mark.parametrize("name", ["debezium-json", "drs-json", "dts-protobuf", "oms-default"])
+def test_the_modes_agree_on_the_rows_that_are_there(name: str, log: Log, lake: Path) -> None:
+    compared = 0
+    for seed in range(3):
+        case = case_of(name, seed, sizes=(8, 12))
+        case = replace(case, style=replace(case.style, minimal=False))
+        mirror = replayed(case, "mirror", log, lake)
+        tables = {
+            f"{s.database}.{s.table}": mirror.rows_of(f"{s.database}.{s.table}")
+            for s in mirror.states.values()
+            if s.state == "ok"
+        }
+        for mode, condition in (("soft_delete", ~pc.field("_cdc_deleted")), ("history", pc.field("_cdc_current"))):
+            other = replayed(case, mode, log, lake)
+            right = {f"{state.database}.{state.table}" for state in other.states.values() if state.state == "ok"}
+            for table in right & tables.keys():
+                there, actual = tables[table], other.rows_of(table)
+                if there is None or actual is None:
+                    continue
+                compared += there.num_rows
+                assert multiset(actual.filter(condition), there.column_names) == multiset(there, there.column_names)
+    assert compared > 0
