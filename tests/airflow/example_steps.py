@@ -53,6 +53,19 @@ class CatalogShop(Shop):
         return {**super().env(), "AIRFLOW_CONN_LAKEHOUSE": json.dumps(catalog)}
 
 
+class ModesShop(Shop):
+    """The shop's pipeline whose tables have modes and masks."""
+
+    def document(self) -> dict[str, Any]:
+        example = yaml.safe_load((ROOT / "example_dags" / "shop_modes.yaml").read_text())
+        mine = {name: super(ModesShop, self).document()[name] for name in ("source", "sink", "policy", "ledger")}
+        return {**example, **mine}
+
+    def env(self) -> dict[str, str]:
+        salt = {"conn_type": "generic", "password": "a pinch"}
+        return {**super().env(), "AIRFLOW_CONN_MASK_SALT": json.dumps(salt)}
+
+
 def example_steps(folder: Path, broker: Broker) -> dict[str, Step]:
     """Write pipelines and DAGs, and return their steps by name; tables to report on are made at once."""
 
@@ -72,6 +85,7 @@ def example_steps(folder: Path, broker: Broker) -> dict[str, Step]:
     steps = {
         "alarm": Step("shop_lag_alarm", HOURLY, **on("alarm", _copied(folder, "shop_lag_alarm"))),
         "report": Step("shop_table_report", REPORTED, **on("report", _copied(folder, "shop_table_report"))),
+        "modes": Step("shop_modes", REPORTED, **on("modes", _copied(folder, "shop_modes"), ModesShop)),
         "overdue": Step("overdue", REPORTED, **overdue),
         "overdue and soft": Step("overdue_and_soft", REPORTED, **overdue),
         "hourly": Step("shop_hourly", HOURLY, **hourly),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,11 @@ from airflow_provider_cdc import CdcSyncOperator
 from tests.airflow.installed import has_airflow
 from tests.canal.recorded_session import entries, session_of
 from tests.canal.server import Canal, serving
-from tests.histories.debezium_records import ddl, row
 from tests.services.rest_catalog import shared_catalog
 
 from .dag_runs import Ran, run_steps
 from .dag_steps import Step
+from .ddl_topics import DDL_TOPICS, send_ddl
 from .example_steps import HOURLY, MINUTES, CatalogShop, example_steps, shop_of
 from .shop import ROOT, Shop, rows, until
 
@@ -68,32 +69,6 @@ with DAG("plans", **args):
 """
 
 
-def send_ddl(broker: Broker) -> None:
-    """Write statements of a tool with a topic for them: of a snapshot first, which are no news."""
-    from confluent_kafka import Producer
-
-    texts = [
-        "ALTER TABLE things ADD COLUMN note varchar(20)",
-        "ALTER TABLE things MODIFY note int",
-        "ALTER TABLE things DROP COLUMN note",
-        "FROBNICATE things",
-    ]
-    create, columns = "CREATE TABLE things (id int NOT NULL PRIMARY KEY)", {"id": "int"}
-    records = [
-        ddl("DROP TABLE IF EXISTS `shop`.`things`", 1, mark="true", table="things"),
-        ddl(create, 1, mark="true", table="things", columns=columns, key=("id",)),
-        row("c", "things", 10, {"id": 1}, key=("id",), time=1),
-        *(ddl(text, 100 * number, table="things", time=1) for number, text in enumerate(texts, 1)),
-    ]
-    broker.create_topics(dict.fromkeys(DDL_TOPICS, 1))
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
-    for record in records:
-        topic = record.topic.replace("src", DDL_TOPICS[0], 1)
-        producer.produce(topic, partition=0, key=record.key, value=record.value)
-    producer.flush(30)
-
-
-DDL_TOPICS = "operators", "operators.shop.things"
 HOUR = "2026-11-20T16:00:00+00:00"
 EXAMPLES = [
     "canal_without_kafka",
@@ -362,6 +337,20 @@ def test_the_iceberg_example_commits_all_tables_at_once_and_maintains_them(
     monkeypatch.setenv("AIRFLOW_CONN_SHOP_KAFKA", shop.env()["AIRFLOW_CONN_SHOP_KAFKA"])
     CdcSyncOperator(task_id="sync", pipeline=shop.document(), until=MINUTES).execute({})
     assert counts == {name: len(rows(shop.lake, "shop", name)) for name in counts}
+
+
+def test_the_example_of_modes_keeps_what_the_source_forgets(ran: dict[str, Ran], folder: Path) -> None:
+    run = ran["modes"]
+    assert run.tasks == {"sync": "success", "report": "success"}
+    report = run.values["report"]
+    mirror = {name: rows(folder / "report" / "lake", "shop", name) for name in ("products", "orders", "customers")}
+    assert report["products"] == len(mirror["products"]) < report["versions"]
+    assert report["changes of orders"] > len(mirror["orders"])
+    stored = rows(folder / "modes" / "lake", "shop", "customers")
+    there = [row for row in stored if not row["_cdc_deleted"]]
+    assert report["deleted customers"] == len(stored) - len(there)
+    digests = {row["id"]: sha256(f"a pinch{row['email']}".encode()).hexdigest() for row in mirror["customers"]}
+    assert {row["id"]: row["email"] for row in there} == digests
 
 
 def test_a_deferred_sensor_times_out_and_says_what_holds_it_back(ran: dict[str, Ran]) -> None:
