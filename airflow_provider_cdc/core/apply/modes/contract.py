@@ -14,8 +14,10 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.apply.merge_plan import Emptied, MergeStep, OpenRemovals
 from airflow_provider_cdc.core.apply.partial_images import Completion, StoredRows, key_events
 from airflow_provider_cdc.core.apply.record_keys import KeyEvents
+from airflow_provider_cdc.core.apply.row_copies import sources_of
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
+from airflow_provider_cdc.core.apply.source_order import moments_of
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.shapes.columns import SourceColumns
@@ -102,9 +104,29 @@ class NewestEvents:
         flags[order] = count - (count - fresh)[begins] > 0
         return flags
 
+    def moments(self) -> tuple[IntArray, BoolArray]:
+        """Return the number of each event's moment, and whether nothing orders it with another of its key then."""
+        events, changes, wire = self.events, self.typer.changes, self.typer.wire
+        moments = moments_of(changes.rows, wire)[events.rows]
+        unordered: BoolArray = np.zeros(len(moments), dtype=bool)
+        if wire.order == "clock" or not len(moments):  # a clock gives all one number, and its conflicts are settled
+            return moments, unordered
+        rows = changes.rows.select(["op", "position", "topic", "partition", "offset"]).take(pa.array(events.rows))
+        sources = sources_of(rows, wire)
+        together = np.unique(np.stack([events.groups, moments]), axis=1, return_inverse=True)[1].ravel()
+        least, most = np.full(int(together.max()) + 1, sources.max()), np.zeros(int(together.max()) + 1, dtype=np.int64)
+        np.minimum.at(least, together, sources)
+        np.maximum.at(most, together, sources)
+        unordered = (least < most)[together]
+        return moments, unordered
+
     def sorted_by_key(self) -> tuple[IntArray, IntArray]:
-        """Return the events by key, each key's oldest first, and of each of these places where its key begins."""
-        order = np.argsort(self.events.groups, kind="stable")
+        """Return the events by key, each key's oldest first, and of each of these places where its key begins.
+
+        Of one moment, where nothing orders what gave a key up and what took it, the key was given up first.
+        """
+        events, (moments, unordered) = self.events, self.moments()
+        order = np.lexsort((np.where(unordered, events.fills, False), moments, events.groups))
         groups = self.events.groups[order]
         is_first = np.r_[True, groups[1:] != groups[:-1]] if len(groups) else np.zeros(0, dtype=bool)
         begins: IntArray = np.maximum.accumulate(np.where(is_first, np.arange(len(order)), 0))

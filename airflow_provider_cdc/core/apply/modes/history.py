@@ -67,7 +67,9 @@ class History(Mirror):
         # a row that is left out changes nothing
         order = order[(~alive | (own >= 0))[order] & newest.unapplied()[order]]
         positions = newest.typer.changes.rows.column("position").combine_chunks()
-        order = order[_lasts(events.groups[order], group_numbers([positions])[events.rows[order]])]
+        moments, unordered = newest.moments()
+        same = np.where(unordered, -1 - moments, group_numbers([positions])[events.rows])
+        order = order[_lasts(events.groups[order], same[order])]
         stored = _StoredVersions(newest, order, positions)
         covering = np.flatnonzero(stored.covers)
         rows = pa.concat_tables([stored.rows.take(pa.array(covering)), made.rows])
