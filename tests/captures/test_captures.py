@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.captures.moded_lake import ModedLake
 from tests.captures.replaying import Lake, cut_before, full_ends, random_cuts
 from tests.captures.truth import SourceTable, differences, differing, load
 from tests.sample import ALL, TIMES
@@ -186,6 +187,33 @@ def test_capture_gives_the_same_tables_in_a_catalog(
     delta, catalog = ({state.table_id: (state.state, state.reason) for state in lake.states.values()} for lake in both)
     assert delta == catalog
     compare(name, both[1], folder(name) / "source_final.jsonl.xz")
+
+
+MODES = ("soft_delete", "history", "append")
+KEY_CAME_LATER = {"pk11", "pk86"}  # rows from before have no key to be known by
+IN_MODES = [(name, cuts, mode, kind) for name, cuts, kind in INTO_ICEBERG for mode in MODES]
+
+
+@pytest.mark.parametrize(
+    ("name", "batches", "mode", "kind"),
+    IN_MODES if ALL else [("public-c", 3, mode, "delta") for mode in MODES] + [("public-c", 3, "history", "iceberg")],
+)
+def test_capture_has_the_rows_of_the_source_in_each_mode(
+    name: str, batches: int, mode: str, kind: str, captured, tmp_path: Path
+) -> None:
+    truth = [table for table in load(folder(name) / "source_final.jsonl.xz") if table.database != "opaque"]
+    lake = ModedLake(tmp_path, captured(name).bootstrap, schema_topic(name), options=stated(name), kind=kind)
+    lake.mode, lake.tables = mode, {"*.*": {"mode": mode}}
+    lake.keys = {(table.database, table.table): table.key for table in truth}
+    for ends in random_cuts(full_ends(records(name)), batches, seed=batches):
+        lake.sync_to(ends)
+    excused = differences(folder(name) / "differences.jsonl.xz")
+    keyed = [table for table in truth if table.key and table.table not in KEY_CAME_LATER]
+    wrong = [text for table in keyed for text in problems(name, lake, table, excused)]
+    assert keyed and not wrong, "\n".join(wrong[:20])
+    keyless = [lake.state(table.database, table.table) for table in truth if not table.key]
+    expected = "ok" if mode == "append" else "parked"
+    assert {state.state for state in keyless if state is not None} <= {expected}
 
 
 @pytest.mark.parametrize("name", STOPPED)
