@@ -44,7 +44,7 @@ def test_tables_on_s3_are_those_of_the_task_writer(filled: Broker, s3: S3, tmp_p
         {"AIRFLOW_CONN_STORE": json.dumps(with_keys)},
         {"AIRFLOW_CONN_STORE": json.dumps(connection), **variables},
     ]
-    reference = shop(tmp_path / "inline", filled)
+    reference = shop(tmp_path / "inline", filled, tables={"include": MERGED})
     assert reference.run("sync").code == 0
 
     verbs = set()

@@ -44,7 +44,8 @@ def appended(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def test_each_stored_row_is_found_by_filters(group: str, tmp_path: Path) -> None:
     rows = edge_rows(group)
     WRITERS["appends"](str(tmp_path / "t"), rows)
-    assert not_found(by_filters, tmp_path / "t", rows) == []
+    asked = rows if ALL else rows.take(list(range(0, rows.num_rows, 3)))  # a search for one takes long
+    assert not_found(by_filters, tmp_path / "t", asked) == []
 
 
 def test_duckdb_finds_each_row_and_reads_what_was_stored(appended: tuple[pa.Table, Path]) -> None:

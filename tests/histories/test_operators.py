@@ -12,9 +12,9 @@ from tests.histories.log import Log
 from tests.histories.operators import Operated
 from tests.histories.run import described
 from tests.histories.tools import TOOLS
-from tests.sample import TIMES
+from tests.sample import amount
 
-SEEDS = range(700, 700 + 3 * TIMES)
+SEEDS = range(700, 700 + amount(1, 3))
 
 
 @pytest.mark.parametrize("name", TOOLS)

@@ -16,9 +16,9 @@ from spark_jobs.sinks.delta import task_writer
 from tests.histories.cases import case_of, judge
 from tests.histories.log import Log
 from tests.histories.tools import TOOLS
-from tests.sample import TIMES
+from tests.sample import amount
 
-_SEEDS = range(200, 200 + 3 * TIMES)
+_SEEDS = range(200, 200 + amount(1, 3))
 
 
 @pytest.fixture

@@ -23,9 +23,9 @@ from tests.histories.log import Log
 from tests.histories.routed import Routed
 from tests.histories.run import Replay, described, inline
 from tests.histories.tools import TOOLS
-from tests.sample import TIMES
+from tests.sample import amount
 
-SEEDS = range(300, 300 + 4 * TIMES)
+SEEDS = range(300, 300 + amount(2, 4))
 
 
 def outcome(result: Result) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from tests.histories.cases import case_of, judge
 from tests.histories.log import Log
 from tests.histories.together import resolve_all_together
 from tests.histories.tools import TOOLS
-from tests.sample import TIMES
+from tests.sample import amount
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def resolved(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
 def test_every_table_equals_the_model(name: str, log: Log, lake: Path, resolved: Counter[int]) -> None:
     failures = [
         f"{name} {seed}, made smaller:\n{verdict.failure}"
-        for seed in range(700, 700 + 2 * TIMES)
+        for seed in range(700, 700 + amount(1, 2))
         if (verdict := judge(case_of(name, seed, "sharded", sizes=(15, 25)), log, lake)).failure
     ]
     assert not failures, "\n\n".join(failures)

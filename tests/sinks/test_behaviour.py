@@ -36,7 +36,8 @@ DRIVEN = {"iceberg at once", "parquet folder"}  # the driver commits; registered
 KINDS = {**{name: SINKS[type_of(name)] for name in OPTIONS if name not in DRIVEN}, "parquet folder": FOLDER}
 WITH_SPARK = {"delta"}
 SHARED = {"iceberg", "iceberg copy-on-write"}  # tasks may share a merge
-FEWER = {"delta merge-on-read", "iceberg copy-on-write", "iceberg rest"}  # they share what differs by way with another
+# they share what differs by way with another
+FEWER = {"delta merge-on-read", "iceberg copy-on-write", "iceberg rest", "parquet folder"}
 
 
 WAYS = [

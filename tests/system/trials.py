@@ -59,20 +59,19 @@ def _sum_up(hits: list[Hit]) -> None:
 
 
 def trials(
-    sites: list[tuple[Site, list[Kill]]], broker: Broker, prefix: str, first: int = 0, *, begun: bool = False
+    sites: list[tuple[Site, list[Kill]]], broker: Broker, prefix: str, first: int = 0, last: int = len(PHASES) - 1
 ) -> list[Hit]:
-    """Take every site through the shop's phases, one kill in each and all that are left in the last.
+    """Take every site through some of the shop's phases, one kill in each and all that are left in the last.
 
     :param prefix: of the topics that the sites read.
     :param first: phase up to which all is one batch.
-    :param begun: what came before the first phase is another one, in the broker and carried out.
     """
     hits: list[Hit] = []
-    for phase in range(first, len(PHASES)):
-        feed(broker, phase if phase > first or begun else 0, phase, prefix)
+    for phase in range(first, last + 1):
+        feed(broker, phase if phase > first else 0, phase, prefix)
         for site, plan in sites:
-            due = plan[phase - first : None if phase == len(PHASES) - 1 else phase - first + 1]
-            hits += ordeal(site, phase, phase - first + 1 + begun, due)
+            due = plan[phase - first : None if phase == last else phase - first + 1]
+            hits += ordeal(site, phase, phase - first + 1, due)
     _sum_up(hits)
     for site, _ in sites:
         assert left(site) == [], "nothing of a killed command goes on running"
