@@ -25,7 +25,7 @@ _KINDS = ("sampled", "every")
 
 
 def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests that the suite leaves out of those that are marked ``sampled``.
+    """Return the tests that the suite leaves out of those that are marked ``sampled`` or ``every``.
 
     Of a test's products of parameters those run in which each value of each parameter occurs as often as its mark says,
     once unless it says more; each with other values of the other parameters where it can. Of a test that is marked

@@ -127,7 +127,7 @@ def test_names_that_differ_in_case_only_are_one_where_the_rule_makes_them_so(scr
     assert at(script, "raw", "orders") == expected(2)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("policy", ["keep", "apply"])
 @pytest.mark.parametrize("leaves", ["DROP TABLE orders_v1", "RENAME TABLE orders_v1 TO others"])
 def test_the_other_takes_the_name_when_the_first_leaves(leaves: str, policy: str, script: Script) -> None:

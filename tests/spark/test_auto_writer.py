@@ -63,7 +63,7 @@ def staged(root: Path) -> list[Path]:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("split", [{}, PIECES, SPLIT])
+@pytest.mark.parametrize("split", [{}, PIECES, *[SPLIT] * ALL])
 @pytest.mark.parametrize("limit", [1, 1 << 20])
 def test_a_merge_is_sparks_where_it_may_touch_more_than_the_limit(
     limit: int, split: dict[str, int], session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -125,7 +125,7 @@ def test_a_stated_writer_is_taken_whatever_a_merge_touches(
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("split", [{}, PIECES, SPLIT])
+@pytest.mark.parametrize("split", [{}, PIECES, *[SPLIT] * ALL])
 @pytest.mark.parametrize("then", [TINY, ENOUGH])
 def test_a_batch_that_died_before_sparks_commit_is_repeated_by_either_writer(
     then: RunPolicy, split: dict[str, int], session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

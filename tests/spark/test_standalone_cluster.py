@@ -194,6 +194,7 @@ def test_executors_without_the_packages_are_named(cluster: SparkCluster, filled:
     shop.changes["spark"]["conf"] |= {
         "spark.pyspark.python": str(bare / "bin" / "python"),
         "spark.pyspark.driver.python": sys.executable,
+        "spark.cores.max": 1,  # one executor
     }
     done = shop.run("sync", "--json")
     assert done.code == 2, done.err[-5000:]

@@ -111,13 +111,11 @@ def test_huge_statements_take_linear_time(text: str) -> None:
 
 HUGE = {
     "more than a megabyte": "ALTER TABLE t ADD c INT COMMENT '" + "x" * 1_000_000 + "'",
-    "megabytes of quotes": "ALTER TABLE t COMMENT " + "'" * (5_000_000 // PART),
-    "many semicolons": "ALTER TABLE t " + ";" * (900_000 // PART),
-    "columns": "ALTER TABLE t " + ",".join(f"ADD c{i} INT" for i in range(20_000 // PART)),
-    "columns of keys": "CREATE OR REPLACE TABLE t ("
-    + ",".join(f"c{i} INT UNIQUE" for i in range(20_000 // PART))
-    + ")",
-    "brackets": "ALTER TABLE t " + "(" * (300_000 // PART),
+    "five megabytes of quotes": "ALTER TABLE t COMMENT " + "'" * 5_000_000,
+    "a megabyte of semicolons": "ALTER TABLE t " + ";" * 900_000,
+    "columns": "ALTER TABLE t " + ",".join(f"ADD c{i} INT" for i in range(20_000)),
+    "columns of keys": "CREATE OR REPLACE TABLE t (" + ",".join(f"c{i} INT UNIQUE" for i in range(20_000)) + ")",
+    "brackets": "ALTER TABLE t " + "(" * 300_000,
 }
 
 
@@ -130,7 +128,7 @@ def test_a_huge_text_parks_the_tables_it_names_and_costs_little_each_time(name: 
     start = time.process_time()
     for _ in range(10):  # a batch builds several timelines; later batches build them again
         timeline = build_timeline(changes)
-    assert time.process_time() - start < 5 / PART
+    assert time.process_time() - start < 5
     blocked = {str(table.last_name): table.blocked for table in timeline.tables.values()}
     assert [block.reason.split("]")[0] for block in blocked["shop.t"]] == ["[ddl.not_understood"]
     assert blocked["shop.other"] == []
