@@ -7,6 +7,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import combinations
+from zlib import crc32
 
 import pytest
 
@@ -29,7 +30,7 @@ def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 
     Of a test's products of parameters those run in which each value of each parameter occurs as often as its mark says,
     once unless it says more; each with other values of the other parameters where it can. Of a test that is marked
-    ``every`` each n-th of its list runs, of the next test of the file others.
+    ``every`` each n-th of its list runs, of the next test of the file and of another file others.
     """
     sampled, thinned = _marked(items, "sampled"), _marked(items, "every")
     rest = [item for group in sampled.values() for item in _rest(group)]
@@ -57,7 +58,8 @@ def _passed_over(groups: dict[str, list[pytest.Function]]) -> list[pytest.Item]:
         mark = group[0].get_closest_marker("every")
         step = mark.args[0] if mark else 1
         file = name.partition("::")[0]
-        passed += [item for number, item in enumerate(group) if (number + before[file]) % min(step, len(group))]
+        shift = before[file] + crc32(file.encode())  # files share lists, too
+        passed += [item for number, item in enumerate(group) if (number + shift) % min(step, len(group))]
         before[file] += 1
     return passed
 

@@ -19,6 +19,7 @@ CASES = 8
 LEAST = amount(2, 4)  # more where those show nothing of what is asked for
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", [name for name, tool in TOOLS.items() if "ghost" not in tool.lacks])
 def test_no_table_is_well_without_the_rows_of_a_helper(name: str, log: Log, lake: Path) -> None:
     codes: Counter[str] = Counter()

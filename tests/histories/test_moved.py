@@ -19,6 +19,7 @@ SEEDS = range(300, 308)
 LEAST = amount(2, 4)  # more where those show nothing of what is asked for
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", TOOLS)
 def test_no_table_is_wrong_after_acts_on_lakes_and_statements(name: str, log: Log, lake: Path) -> None:
     acts: Counter[str] = Counter()

@@ -19,6 +19,7 @@ SEEDS = range(900, 908)
 LEAST = amount(2, 4)  # more where those show nothing of what is asked for
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", [name for name, tool in TOOLS.items() if "truncate" not in tool.lacks])
 def test_tables_are_equal_once_everything_is_approved(name: str, log: Log, lake: Path) -> None:
     decided = 0

@@ -18,6 +18,7 @@ SEEDS = range(200, 208)
 LEAST = amount(2, 4)  # more where those show nothing of what is asked for
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", TOOLS)
 def test_rows_never_move_backwards(name: str, log: Log, lake: Path) -> None:
     replayed = 0

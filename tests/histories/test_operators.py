@@ -18,6 +18,7 @@ SEEDS = range(700, 700 + 3 * TIMES)
 LEAST = amount(1, 3)  # more where those show nothing of what is asked for
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", TOOLS)
 def test_no_table_is_wrong_after_acts_of_operators(name: str, log: Log, lake: Path) -> None:
     acts = 0

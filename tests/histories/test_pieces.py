@@ -37,6 +37,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counts
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", TOOLS)
 def test_every_table_equals_the_model(name: str, log: Log, lake: Path, written: Counter[str]) -> None:
     failures = [

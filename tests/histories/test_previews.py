@@ -115,6 +115,7 @@ class Previewed(Replay):
         return expected
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", TOOLS)
 def test_what_a_preview_says_is_what_the_batch_does(name: str, log: Log, lake: Path) -> None:
     compared = 0

@@ -31,6 +31,7 @@ LEAST = amount(2, 4)  # more where those show nothing of what is asked for
 RARE = {name for name, tool in TOOLS.items() if tool.by_clock}
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", TOOLS)
 def test_tables_are_equal_once_everything_is_settled(name: str, log: Log, lake: Path) -> None:
     settled = 0

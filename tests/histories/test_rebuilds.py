@@ -26,6 +26,7 @@ SEEDS = range(600, 606)
 LEAST = amount(1, 3)  # more where those show nothing of what is asked for
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", TOOLS)
 def test_rebuilt_tables_equal_the_model_and_go_on(name: str, log: Log, lake: Path) -> None:
     rebuilt = 0

@@ -16,6 +16,7 @@ from tests.sample import amount
 _SIZES = (5, 8, 10)  # statements
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", TOOLS)
 def test_every_table_equals_the_same_rules_in_plain_python(name: str, log: Log, lake: Path) -> None:
     for seed in range(500, 500 + amount(2, 4)):

@@ -49,6 +49,7 @@ class Forgetful(Replay):
         return [problem for problem in super()._differences(picture) if not any(name in problem for name in late)]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", TOOLS)
 def test_no_table_is_wrong_for_want_of_old_rows(name: str, log: Log, lake: Path) -> None:
     removed = 0

@@ -36,6 +36,7 @@ def resolved(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
     return counts
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", sorted(TOOLS))
 def test_every_table_equals_the_model(name: str, log: Log, lake: Path, resolved: Counter[int]) -> None:
     wire, failures = open_format(name, TOOLS[name].options), []

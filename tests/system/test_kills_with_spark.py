@@ -14,7 +14,7 @@ from tests.sample import ALL
 from tests.services.broker import Broker
 from tests.system.killing import Hit, spark_kills, staged_kills
 from tests.system.site import feed
-from tests.system.trials import assert_kills_met_batches, left, ordeal, site_of, trials
+from tests.system.trials import KilledSite, assert_kills_met_batches, left, ordeal, site_of, trials
 
 pytestmark = [pytest.mark.system, pytest.mark.spark]
 
@@ -31,7 +31,7 @@ def test_kills_with_spark(broker: Broker, tmp_path: Path) -> None:
         feed(broker, 0, 0, topics)
         assert site_of(tmp_path / "s", broker, "inline", topics).sync().code == 0
         feed(broker, 1, 1, topics)
-    site = site_of(tmp_path / "s", broker, "spark", topics)
+    site = site_of(tmp_path / "s", broker, "spark", topics, KilledSite)
     site.changes["spark"] = {"connection": "two"}  # the hook of Airflow's provider is between command and JVM
     site.environment = {"AIRFLOW_CONN_TWO": '{"conn_type": "spark", "host": "local[2]"}'}
     if ALL:
@@ -51,7 +51,7 @@ def _assert_kills_met_staged_tables(hits: list[Hit], least: int) -> None:
 @pytest.mark.skipif(not ALL, reason="takes minutes: set CDC_SEEDS=2; the test below kills at the same moments")
 def test_kills_between_staging_and_merge_of_the_spark_writer(filled: Broker, tmp_path: Path) -> None:
     # key buckets are staged too, in folders of their own
-    site = site_of(tmp_path / "w", filled, "spark", bucket_rows=50)
+    site = site_of(tmp_path / "w", filled, "spark", kind=KilledSite, bucket_rows=50)
     site.changes["tables"] = {f"shop.{table}": {"writer": "spark"} for table in MERGED}
     hits = ordeal(site, 1, 1, staged_kills(5))
     _assert_kills_met_staged_tables(hits, 1)
@@ -61,7 +61,7 @@ def test_kills_between_staging_and_merge_of_the_spark_writer(filled: Broker, tmp
 def test_kills_where_the_writer_follows_from_what_a_merge_touches(broker: Broker, tmp_path: Path) -> None:
     demand_data()
     topics = "killedwriter"
-    site = site_of(tmp_path / "c", broker, "inline", topics, spark_writer_bytes=1, bucket_rows=BUCKET)
+    site = site_of(tmp_path / "c", broker, "inline", topics, KilledSite, spark_writer_bytes=1, bucket_rows=BUCKET)
     for phase in (0, 1):  # the second batch merges first: from the next one on Spark starts with its writer
         feed(broker, phase, phase, topics)
         assert {table.get("writer") for table in site.sync().json["tables"]} <= {"task", None}

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from collections import Counter
 from pathlib import Path
 
+from airflow_provider_cdc.engine.cache import cache_folder
+from airflow_provider_cdc.engine.jars import jar_cache
 from tests.airflow.shop import PHASES
 from tests.services.broker import Broker
 from tests.system import processes
@@ -17,13 +21,33 @@ from tests.system.verdict import doubled_commits, ledger_faults, unequal
 LEASE_SECONDS = 5
 
 
-def site_of(folder: Path, broker: Broker, engine: str, prefix: str = "shopdb", **policy: object) -> Site:
+class KilledSite(Site):
+    """A site with a cache of its own: after a kill the classes that are kept for Spark are deleted.
+
+    They are linked anew for each command, or each would load them one by one, and so would all tests after these.
+    """
+
+    def env(self) -> dict[str, str]:
+        own, common = self.folder / "cache", cache_folder()
+        for folder in (own, own / "classes"):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        if not (own / "jars").is_symlink():
+            (own / "jars").symlink_to(jar_cache())
+        for kept in (common / "classes").glob("*.jsa"):
+            with contextlib.suppress(OSError):  # there already, or on another disk
+                os.link(kept, own / "classes" / kept.name)
+        return {**super().env(), "AIRFLOW_CDC_CACHE": str(own)}
+
+
+def site_of(
+    folder: Path, broker: Broker, engine: str, prefix: str = "shopdb", kind: type[Site] = Site, **policy: object
+) -> Site:
     """Return a pipeline of its own in a folder.
 
     :param prefix: of the topics that it reads.
     """
     folder.mkdir(exist_ok=True)
-    site = Site(folder, {"bootstrap.servers": broker.bootstrap}, {"source": source(prefix)})
+    site = kind(folder, {"bootstrap.servers": broker.bootstrap}, {"source": source(prefix)})
     site.changes |= {"policy": {"engine": engine, "lease_seconds": LEASE_SECONDS, **policy}}
     return site
 
