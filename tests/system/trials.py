@@ -22,9 +22,9 @@ LEASE_SECONDS = 5
 
 
 class KilledSite(Site):
-    """A site with a cache of its own: after a kill the classes that are kept for Spark are deleted.
+    """A site with a cache of its own: a kill deletes the archive of Spark's classes that it used.
 
-    They are linked anew for each command, or each would load them one by one, and so would all tests after these.
+    The archives are linked again for each command: else the next starts, of other tests too, would be without one.
     """
 
     def env(self) -> dict[str, str]:
@@ -33,9 +33,9 @@ class KilledSite(Site):
             folder.mkdir(mode=0o700, exist_ok=True)
         if not (own / "jars").is_symlink():
             (own / "jars").symlink_to(jar_cache())
-        for kept in (common / "classes").glob("*.jsa"):
+        for archive in (common / "classes").glob("*.jsa"):
             with contextlib.suppress(OSError):  # there already, or on another disk
-                os.link(kept, own / "classes" / kept.name)
+                os.link(archive, own / "classes" / archive.name)
         return {**super().env(), "AIRFLOW_CDC_CACHE": str(own)}
 
 
