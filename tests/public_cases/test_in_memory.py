@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each set-up ends right, wherever its batches end."""
+"""Each set-up ends right, wherever its batches end: at every second place, with CDC_SEEDS=2 at all."""
 
 from __future__ import annotations
 
