@@ -49,7 +49,7 @@ def replayed(name: str, layout: str, broker: Broker) -> list[Record]:
     return mine
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled
 @pytest.mark.parametrize(("layout", "batches"), [("1", 4), ("h", 1), ("h", 4), ("d", 4)])
 @pytest.mark.parametrize("name", list(FORMATS))
 def test_canal_capture_gives_the_final_content(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.captures import postgres_pipelines as postgres
-from tests.captures.in_memory import DATA, checkpoints, pipeline, wrong_tables
+from tests.captures.in_memory import DATA, pipeline, some_checkpoints, wrong_tables
 from tests.cross_format.connect_json_schema import JsonSchemaConverter
 from tests.histories.log import Log
 from tests.histories.scripted import Script
@@ -59,7 +59,7 @@ def test_each_recorded_point_of_the_shop(log: Log, served: list[ServedSchemas], 
     script = framed(
         pipeline(SHOP, log, tmp_path, prefix="shpda", options={"explicit_defaults_for_timestamp": "true"}), served
     )
-    for truth, ends in checkpoints(SHOP):
+    for truth, ends in some_checkpoints(SHOP):
         script.sync(ends)
         assert wrong_tables(script, truth) == []
 

@@ -54,6 +54,7 @@ def test_a_capture_has_no_gap(name: str) -> None:
     assert numbered > 300
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", NUMBERED)
 def test_each_change_that_has_another_one_behind_it_in_its_transaction_is_missed(name: str) -> None:
     missed = 0

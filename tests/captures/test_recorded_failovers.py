@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_cdc.core.errors import DataError
 from spark_jobs.driver.approval import NewGenerationError
-from tests.captures.in_memory import SEEDS, Ends, checkpoints, pipeline, records, rising, wrong_tables
+from tests.captures.in_memory import SEEDS, Ends, checkpoints, pipeline, records, rising, some_checkpoints, wrong_tables
 from tests.histories.log import Log
 from tests.histories.scripted import Script
 
@@ -97,7 +97,7 @@ def sync_approving(script: Script, ends: Ends) -> list[str]:
 def test_after_the_approval_each_recorded_point_is_equal(name: str, log: Log, tmp_path: Path) -> None:
     script = pipeline(name, log, tmp_path)
     approved = []
-    for truth, ends in checkpoints(name):
+    for truth, ends in some_checkpoints(name):
         approved += sync_approving(script, ends)
         assert wrong_tables(script, truth) == []
     assert len(approved) == 1

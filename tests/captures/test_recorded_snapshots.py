@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_cdc.core.documents import Rebuild, RebuildSource
-from tests.captures.in_memory import DATA, SEEDS, checkpoints, pipeline, records, rising, wrong_tables
+from tests.captures.in_memory import CUTS, DATA, SEEDS, checkpoints, pipeline, records, rising, wrong_tables
 from tests.histories.log import Log
 from tests.histories.scripted import Script
 
@@ -27,6 +27,7 @@ def compare(name: str, script: Script, truth: Path) -> None:
     assert not wrong, "\n".join([truth.name, *wrong[:20]])
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("on_drop_table", ["keep", "apply"])
 def test_snapshots_without_rows_change_no_table(on_drop_table: str, log: Log, tmp_path: Path) -> None:
     script = pipeline(RECOVERY, log, tmp_path, on_drop_table=on_drop_table)
@@ -51,6 +52,7 @@ def test_snapshots_cut_anywhere_give_the_final_content(
     compare(name, script, DATA / name / "source_final.jsonl.xz")
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("first", ["ddl", "rows"])
 def test_a_batch_may_end_between_a_snapshots_ddl_and_its_rows(first: str, log: Log, tmp_path: Path) -> None:
     script = pipeline(RECOVERY, log, tmp_path)
@@ -114,7 +116,7 @@ def test_an_incremental_snapshot_makes_lost_rows_known_again(log: Log, tmp_path:
     assert wrong_tables(script, DATA / INCREMENTAL / "source_final.jsonl.xz") == []
 
 
-@pytest.mark.parametrize("cuts", [1, 3])
+@pytest.mark.parametrize("cuts", CUTS)
 def test_a_blocking_snapshot_makes_lost_rows_known_again(cuts: int, log: Log, tmp_path: Path) -> None:
     script = pipeline(INCREMENTAL, log, tmp_path)
     for number in range(1, cuts + 1):

@@ -19,7 +19,7 @@ from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
-from tests.captures.in_memory import DATA, SEEDS, Ends, checkpoints, records, rising, written_otherwise
+from tests.captures.in_memory import CUTS, DATA, SEEDS, Ends, records, rising, some_checkpoints, written_otherwise
 from tests.captures.truth import differing, load
 from tests.histories.log import Crash, CrashError, Log
 from tests.histories.records import Record as LogRecord
@@ -108,17 +108,18 @@ def test_a_capture_cut_anywhere_gives_the_final_content(
     assert set(registry.asked.values()) == {1}, "each schema is asked for once"
 
 
+@pytest.mark.every(2)
 def test_a_capture_stopped_at_recorded_points_gives_the_content_of_that_moment(
     name: str, log: Log, registry: ServedSchemas, tmp_path: Path
 ) -> None:
     script = shop(name, log, tmp_path, registry)
-    for truth, ends in checkpoints(name):
+    for truth, ends in some_checkpoints(name):
         script.sync({**unlisted(name, ends), **ends})
         assert wrong_tables(name, script, truth) == [], truth.name
 
 
 @pytest.mark.parametrize("name", [NUMBERED_JSON])
-@pytest.mark.parametrize("cuts", [1, 3])
+@pytest.mark.parametrize("cuts", CUTS)
 def test_json_with_the_number_of_a_schema_is_read_without_the_registry(
     name: str, cuts: int, log: Log, registry: ServedSchemas, tmp_path: Path
 ) -> None:

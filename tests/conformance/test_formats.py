@@ -23,7 +23,7 @@ from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Format, Gr
 from airflow_provider_cdc.core.formats.registry import FORMATS, format_names, is_planned_unopened, open_format
 from tests.conformance.damage import damaged, restructured
 from tests.conformance.golden import Golden, differing, load, records_of, schemas
-from tests.sample import TIMES
+from tests.sample import amount
 from tests.services.capture import Record, read
 from tests.services.registered_schemas import SCHEMAS, schemas_of
 
@@ -182,7 +182,7 @@ def test_every_truncation_gives_the_same_rows_or_errors(name: str) -> None:
     for golden, value in _values(name):
         wire = opened(name, golden)
         whole = {tuple(c[n] for n in IMAGE) for c in plain([wire.decode(lone([value], [golden.key]))])}
-        cuts = [value[:n] for n in range(0, len(value), max(1, len(value) // 300))]
+        cuts = [value[:n] for n in range(0, len(value), max(1, len(value) // amount(100, 300)))]
         batch = wire.decode(lone(cuts, [golden.key] * len(cuts)))
         batch.validate(full=True)
         changes = batch.to_pylist()
@@ -193,7 +193,7 @@ def test_every_truncation_gives_the_same_rows_or_errors(name: str) -> None:
                 assert tuple(change[n] for n in IMAGE) in whole, golden.why
 
 
-@pytest.mark.parametrize(("damage", "count"), [(damaged, 1_000 * TIMES), (restructured, 1_000 * TIMES)])
+@pytest.mark.parametrize(("damage", "count"), [(damaged, amount(300, 1_000)), (restructured, amount(300, 1_000))])
 def test_damaged_records_give_changes_or_errors(name: str, damage: Damage, count: int) -> None:
     chance = random.Random(7)
     values = _values(name)
@@ -237,7 +237,7 @@ def test_one_wrong_byte_never_changes_a_value_that_it_does_not_touch(name: str) 
             continue  # a record that is understood and refused for one of its values may be right with another one
         wire = opened(name, golden)
         whole = plain([wire.decode(lone([value], [golden.key]))])
-        indexes = [chance.randrange(len(value)) for _ in range(100)]
+        indexes = [chance.randrange(len(value)) for _ in range(amount(40, 100))]
         mutated = [value[:p] + bytes([chance.randrange(256)]) + value[p + 1 :] for p in indexes]
         for change in plain([wire.decode(lone(mutated, [golden.key] * len(mutated)))]):
             if change["kind"] == "row":
@@ -330,7 +330,7 @@ def test_real_traffic_decodes_in_the_common_schema(recorded: str) -> None:
 def test_any_split_of_the_input_gives_the_same_changes(recorded: str) -> None:
     chance, wire = random.Random(1), recorded_format(recorded)
     for group, whole in zip(partitions(recorded), decoded(recorded), strict=True):
-        cuts = sorted({0, len(group), *(chance.randrange(len(group) + 1) for _ in range(3 * TIMES))})
+        cuts = sorted({0, len(group), *(chance.randrange(len(group) + 1) for _ in range(amount(1, 3)))})
         parts = [recorded_records(group[a:b]) for a, b in pairwise(cuts)]
         changes = [wire.decode(part) for part in parts]
         assert in_order(changes).equals(in_order([whole])) or plain(changes) == plain([whole])

@@ -93,6 +93,7 @@ def test_readers_find_each_row_in_its_partition(way: str, group: str, tmp_path: 
     table = partitioned(rows, way, tmp_path)
     assert differing(table.rows().sort_by("id"), rows) == {}
     assert [name for name, read in ROW_READERS.items() if differing(read(table.table), rows)] == []
+    rows = rows if ALL else rows.take(list(range(0, rows.num_rows, 2)))
     assert ids_found(table.table, rows) == ids_of(rows)
     # DuckDB rounds months and days of times before 1970 the other way than the format says (1.5)
     is_wrong = [way in ("month", "day") and pa.types.is_timestamp(field.type) for field in rows.schema]
@@ -101,6 +102,7 @@ def test_readers_find_each_row_in_its_partition(way: str, group: str, tmp_path: 
         assert by_duckdb.ids_of(by_duckdb.iceberg(table.table), row, asked) == [row["id"]], row
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_readers_see_one_table_that_is_partitioned_in_several_ways(kind: str, tmp_path: Path) -> None:
     table, rows = repartitioned(kind, tmp_path)

@@ -43,6 +43,7 @@ def appended(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 @pytest.mark.parametrize("group", GROUPS if ALL else ["decimals"])  # its files are chosen as those of "dataset"
 def test_each_stored_row_is_found_by_filters(group: str, tmp_path: Path) -> None:
     rows = edge_rows(group)
+    rows = rows if ALL else rows.take(list(range(0, rows.num_rows, 3)))  # a search for one takes long
     WRITERS["appends"](str(tmp_path / "t"), rows)
     assert not_found(by_filters, tmp_path / "t", rows) == []
 

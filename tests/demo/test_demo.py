@@ -20,7 +20,7 @@ from tests.sinks.kinds import sink_of
 
 pytestmark = [pytest.mark.airflow, pytest.mark.system]
 
-HOURS = range(7) if ALL else (0, 3, 4, 6)
+HOURS = range(7) if ALL else (0, 4, 6)
 
 
 @pytest.fixture(scope="module", params=["delta", *(["iceberg"] if ALL else [])])

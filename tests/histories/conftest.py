@@ -11,9 +11,9 @@ import pytest
 from tests.histories.log import Log
 from tests.histories.place import lake_folder
 from tests.histories.tools import TOOLS
-from tests.sample import TIMES
+from tests.sample import amount
 
-DEFAULT, CHUNK, FIRST = 112 * TIMES, 8, 100
+DEFAULT, CHUNK, FIRST = amount(56, 112), 8, 100
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -86,11 +86,11 @@ def messages(format: str, story: Story) -> list[tuple[int, Message]]:
 def cuts(count: int, format: str) -> Iterator[tuple[int, ...]]:
     """Yield after which records batches end: one batch, two, one for each record.
 
-    Where two batches meet is anywhere; without CDC_SEEDS=2 at every third place, each format at others than the next.
+    Where two batches meet is anywhere; without CDC_SEEDS=2 at every fifth place, each format at others than the next.
     """
     yield (count,)
     shift = 0 if ALL else _FORMATS.index(format)
-    yield from ((first, count) for first in range(1, count) if ALL or (first + shift) % 3 == 0)
+    yield from ((first, count) for first in range(1, count) if ALL or (first + shift) % 5 == 0)
     yield tuple(range(1, count + 1))
 
 

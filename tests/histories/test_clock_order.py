@@ -29,10 +29,10 @@ from tests.histories.log import reader
 from tests.histories.records import Record
 from tests.histories.run import inline
 from tests.histories.source import Content, Name, Picture
-from tests.sample import TIMES
+from tests.sample import amount
 
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-SEEDS = range(2 * TIMES)  # of each theme and case
+SEEDS = range(amount(1, 2))  # of each theme and case
 # why a table may be parked: the last is not about order, the model puts columns AFTER one that the ALTER renames
 KNOWN = ("apply.order_unknown", "apply.schema_missing", "rows arrived but no CREATE TABLE", "ddl.column_unknown")
 

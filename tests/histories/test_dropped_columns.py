@@ -24,6 +24,7 @@ from tests.histories.decisions import decide_twice, state_of
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
+from tests.sample import amount
 
 WIDE, NARROW = {"id": "int", "w": "int", "v": "int"}, {"id": "int", "v": "int"}
 KEY = ("id",)
@@ -71,6 +72,7 @@ def contents(script: Script) -> list[Counter[Any] | None]:
     return [now, rewound, script.rows("shop", "t")]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("stated", STATED)
 @pytest.mark.parametrize("together", [True, False])
 def test_a_column_that_is_kept_has_its_values(script: Script, stated: str, together: bool) -> None:
@@ -84,6 +86,7 @@ def test_a_column_that_is_kept_has_its_values(script: Script, stated: str, toget
     assert contents(script) == 3 * [STAYS]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("stated", STATED)
 @pytest.mark.parametrize(("answer", "expected"), [(Answer.APPLY, GOES), (Answer.DENY, STAYS)])
 def test_a_drop_of_a_column_waits_for_a_decision(
@@ -166,7 +169,7 @@ def test_a_column_that_cannot_stay_parks_the_table(script: Script, text: str, re
     assert script.rows("shop", "t") == BEFORE
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(amount(4, 6)))
 def test_random_changes_around_the_drop_of_a_column(log: Log, lake: Path, seed: int) -> None:
     """Batches end anywhere, records come twice, and a plain table says what every row is."""
     rng = random.Random(seed)
@@ -243,6 +246,7 @@ BOTH = Counter({(1, 1, None, 1): 1, (2, 2, 20, 20): 1, (3, 3, None, 3): 1, (4, N
 TAKEN_OVER = Counter({(1, 1, 1): 1, (2, 20, 20): 1, (3, 3, 3): 1, (4, 4, 4): 1})
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("clause", RENAMES)
 @pytest.mark.parametrize("together", [True, False])
 def test_the_old_column_stays_next_to_the_new_one(script: Script, clause: str, together: bool) -> None:
@@ -257,6 +261,7 @@ def test_the_old_column_stays_next_to_the_new_one(script: Script, clause: str, t
     assert contents(script) == 3 * [BOTH]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("clause", RENAMES)
 @pytest.mark.parametrize(("answer", "expected"), [(Answer.APPLY, TAKEN_OVER), (Answer.DENY, BOTH)])
 def test_a_rename_of_a_column_waits_for_a_decision(
@@ -349,6 +354,7 @@ def demand_untold(script: Script, expected: Counter[Any]) -> None:
     assert state_of(script, "t") == ("ok", "")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize(
     ("value", "answer", "expected"),

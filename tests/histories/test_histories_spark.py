@@ -2,7 +2,7 @@
 """A sample of the histories with their tasks run by Spark, and one whose merges are Spark's too.
 
 ``CDC_CLUSTER=1`` runs such histories, in turn of each format, on a standalone cluster of two workers with speculative
-execution; run this file alone then. ``CDC_HISTORIES`` is the number of histories, 15 without it.
+execution; run this file alone then. ``CDC_HISTORIES`` is the number of histories, 5 without it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from tests.histories.cases import case_of, judge
 from tests.histories.generate import THEMES
 from tests.histories.log import Log, save, with_log
 from tests.histories.tools import TOOLS
-from tests.sample import TIMES
+from tests.sample import amount
 from tests.services.spark_cluster import SparkCluster
 
 pytestmark = pytest.mark.spark
 
-COUNT = int(os.environ.get("CDC_HISTORIES", 10 * TIMES))
+COUNT = int(os.environ.get("CDC_HISTORIES", amount(5, 10)))
 _MERGED = 4  # histories
-_LEAST = 2 * TIMES  # more where those show nothing of what is asked for
+_LEAST = amount(1, 2)  # more where those show nothing of what is asked for
 ROOT = Path(__file__).resolve().parents[2]
 
 

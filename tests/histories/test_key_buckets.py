@@ -14,10 +14,10 @@ from tests.histories.buckets import split_every_table
 from tests.histories.cases import case_of, judge
 from tests.histories.log import Log
 from tests.histories.tools import TOOLS
-from tests.sample import TIMES
+from tests.sample import amount
 
 # where a clock orders rows, no table is split
-_SEEDS = {name: range(400, 400 + 2 * TIMES) for name, tool in TOOLS.items() if not tool.by_clock}
+_SEEDS = {name: range(400, 400 + amount(1, 2)) for name, tool in TOOLS.items() if not tool.by_clock}
 
 
 @pytest.fixture

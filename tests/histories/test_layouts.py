@@ -13,10 +13,10 @@ from spark_jobs.sinks.iceberg.table import IcebergTable
 from tests.histories.cases import case_of, judge
 from tests.histories.layouts import lay_out_at_random
 from tests.histories.log import Log
-from tests.sample import TIMES
+from tests.sample import amount
 
 SEEDS = range(40, 46)
-LEAST = 3 * TIMES  # more where those show nothing of what is asked for
+LEAST = amount(2, 3)  # more where those show nothing of what is asked for
 _SIZES = (8, 10)
 _CASES = [(name, sink) for name in ("debezium-json", "canal-json") for sink in ("iceberg", "iceberg copy-on-write")]
 

@@ -12,12 +12,13 @@ from tests.histories.log import Log
 from tests.histories.replaying import WithReplays
 from tests.histories.run import described
 from tests.histories.tools import TOOLS
-from tests.sample import TIMES
+from tests.sample import amount
 
 SEEDS = range(200, 208)
-LEAST = 4 * TIMES  # more where those show nothing of what is asked for
+LEAST = amount(2, 4)  # more where those show nothing of what is asked for
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", TOOLS)
 def test_rows_never_move_backwards(name: str, log: Log, lake: Path) -> None:
     replayed = 0

@@ -12,15 +12,19 @@ from tests.histories.log import Log
 from tests.histories.operators import Operated
 from tests.histories.run import described
 from tests.histories.tools import TOOLS
-from tests.sample import TIMES
+from tests.sample import TIMES, amount
 
 SEEDS = range(700, 700 + 3 * TIMES)
+LEAST = amount(1, 3)  # more where those show nothing of what is asked for
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", TOOLS)
 def test_no_table_is_wrong_after_acts_of_operators(name: str, log: Log, lake: Path) -> None:
     acts = 0
-    for seed in SEEDS:
+    for number, seed in enumerate(SEEDS):
+        if number >= LEAST and acts:
+            break
         history = Operated(case_of(name, seed, sizes=(5, 8)), log, lake)
         problems = history.run()
         assert not problems, described(history.case, history.story, problems)

@@ -16,9 +16,9 @@ from spark_jobs.sinks.delta import task_writer
 from tests.histories.cases import case_of, judge
 from tests.histories.log import Log
 from tests.histories.tools import TOOLS
-from tests.sample import TIMES
+from tests.sample import amount
 
-_SEEDS = range(200, 200 + 3 * TIMES)
+_SEEDS = range(200, 200 + amount(1, 3))
 
 
 @pytest.fixture
@@ -37,6 +37,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counts
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", TOOLS)
 def test_every_table_equals_the_model(name: str, log: Log, lake: Path, written: Counter[str]) -> None:
     failures = [

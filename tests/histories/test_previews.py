@@ -23,9 +23,9 @@ from tests.histories.log import Log
 from tests.histories.routed import Routed
 from tests.histories.run import Replay, described, inline
 from tests.histories.tools import TOOLS
-from tests.sample import TIMES
+from tests.sample import amount
 
-SEEDS = range(300, 300 + 4 * TIMES)
+SEEDS = range(300, 300 + amount(2, 4))
 
 
 def outcome(result: Result) -> dict[str, Any]:
@@ -115,6 +115,7 @@ class Previewed(Replay):
         return expected
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", TOOLS)
 def test_what_a_preview_says_is_what_the_batch_does(name: str, log: Log, lake: Path) -> None:
     compared = 0

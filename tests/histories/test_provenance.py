@@ -23,7 +23,7 @@ FORMATS = ("debezium-json", "canal-json", "canal-protobuf", "dts-protobuf", "drs
 if ALL:
     FORMATS += ("drs-json-c", "drs-avro", "oms-default", "oms-default-extended", "dtle-json")
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.every(2)
 
 
 def halves(old: str, new: str, columns: str = W) -> list[Said]:
@@ -34,6 +34,7 @@ def halves(old: str, new: str, columns: str = W) -> list[Said]:
     ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("way", [swap, halves])
 def test_a_helper_that_the_log_never_showed(format: str, way: Any, log: Log, lake: Path) -> None:
@@ -50,7 +51,7 @@ def test_only_the_second_half_of_a_rename_arrives(format: str, log: Log, lake: P
     assert outcome["orders"][0] in ("parked", "waiting")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("way", [swap, halves])
 @pytest.mark.parametrize(
@@ -70,6 +71,7 @@ def test_a_helper_whose_statements_alone_are_in_the_log(
     demand_parked(outcome, "orders", tool)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("way", [swap, halves])
 def test_a_helper_that_is_captured(format: str, way: Any, log: Log, lake: Path) -> None:
@@ -82,6 +84,7 @@ def test_a_helper_that_is_captured(format: str, way: Any, log: Log, lake: Path) 
     assert (state, rows) == ("ok", Counter([(1, "x", None), (2, "x", None), (3, "x", 5)])), outcome
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("way", [swap, halves])
 def test_a_log_is_rotated(format: str, way: Any, log: Log, lake: Path) -> None:
@@ -92,6 +95,7 @@ def test_a_log_is_rotated(format: str, way: Any, log: Log, lake: Path) -> None:
     assert outcome["orders"][2] == Counter([(3, "x")])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize(
     "freed", [said("DROP TABLE shop.orders", "orders"), said("RENAME TABLE shop.orders TO shop.o2", "o2", T)]
@@ -102,7 +106,7 @@ def test_rows_of_a_freed_name_go_on(format: str, freed: Said, log: Log, lake: Pa
     assert "CREATE TABLE" in outcome["orders"][1]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize(
     "back",
@@ -121,6 +125,7 @@ def test_a_dropped_table_that_is_brought_back(format: str, back: str, log: Log, 
     demand_parked(run(format, story, log, lake), "orders")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("back", ["FLASHBACK TABLE shop.orders TO o2", "FLASHBACK TABLE shop.orders TO o2;"])
 def test_a_truncated_table_that_comes_back_next_to_itself(format: str, back: str, log: Log, lake: Path) -> None:

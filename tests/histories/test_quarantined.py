@@ -23,14 +23,15 @@ from tests.histories.records import Record
 from tests.histories.run import Case, described
 from tests.histories.scripted import Script
 from tests.histories.tools import TOOLS, Style
-from tests.sample import TIMES
+from tests.sample import amount
 
 SEEDS = range(800, 807)
-LEAST = 4 * TIMES  # more where those show nothing of what is asked for
+LEAST = amount(2, 4)  # more where those show nothing of what is asked for
 # by the clock only a log of one partition without repeats has broken records: few seeds make such a one
 RARE = {name for name, tool in TOOLS.items() if tool.by_clock}
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", TOOLS)
 def test_tables_are_equal_once_everything_is_settled(name: str, log: Log, lake: Path) -> None:
     settled = 0

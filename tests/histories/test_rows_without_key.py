@@ -18,7 +18,7 @@ from tests.histories.scripted import Script
 from tests.histories.ways import resolved
 from tests.sample import TIMES
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled
 
 TOPIC_OF_ROWS = f"{TOPIC}.shop.n"
 # as the server prints it in a snapshot, and as the stream has it
@@ -171,7 +171,7 @@ def test_json_texts_of_other_values_are_other_rows(script: Script) -> None:
     assert script.rows("shop", "n") == Counter()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", [*range(6 * TIMES), 388])
 def test_equal_rows_of_partitions_that_are_read_in_turns_are_counted(script: Script, seed: int) -> None:
     """Removals are read before the rows that they take, and later equal rows are not those."""

@@ -17,10 +17,10 @@ from tests.histories.retention import REFUSED
 from tests.histories.run import Replay, described, inline
 from tests.histories.source import Picture
 from tests.histories.tools import TOOLS
-from tests.sample import TIMES
+from tests.sample import amount
 
 SEEDS = range(400, 408)
-LEAST = 4 * TIMES  # more where those show nothing of what is asked for
+LEAST = amount(2, 4)  # more where those show nothing of what is asked for
 
 
 class Forgetful(Replay):
@@ -49,6 +49,7 @@ class Forgetful(Replay):
         return [problem for problem in super()._differences(picture) if not any(name in problem for name in late)]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", TOOLS)
 def test_no_table_is_wrong_for_want_of_old_rows(name: str, log: Log, lake: Path) -> None:
     removed = 0

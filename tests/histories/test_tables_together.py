@@ -15,7 +15,9 @@ from tests.histories.cases import case_of, judge
 from tests.histories.log import Log
 from tests.histories.together import resolve_all_together
 from tests.histories.tools import TOOLS
-from tests.sample import TIMES
+from tests.sample import TIMES, amount
+
+LEAST = amount(1, 2)  # more where those show nothing of what is asked for
 
 
 @pytest.fixture
@@ -34,14 +36,16 @@ def resolved(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
     return counts
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", sorted(TOOLS))
 def test_every_table_equals_the_model(name: str, log: Log, lake: Path, resolved: Counter[int]) -> None:
-    failures = [
-        f"{name} {seed}, made smaller:\n{verdict.failure}"
-        for seed in range(700, 700 + 2 * TIMES)
-        if (verdict := judge(case_of(name, seed, "sharded", sizes=(15, 25)), log, lake)).failure
-    ]
-    assert not failures, "\n\n".join(failures)
-    wire = open_format(name, TOOLS[name].options)
+    wire, failures = open_format(name, TOOLS[name].options), []
     together = wire.order == "exact" and not wire.partial_images
+    for number, seed in enumerate(range(700, 700 + 2 * TIMES)):
+        if number >= LEAST and bool(resolved[2] + resolved[3]) == together:
+            break
+        verdict = judge(case_of(name, seed, "sharded", sizes=(15, 25)), log, lake)
+        if verdict.failure:
+            failures.append(f"{name} {seed}, made smaller:\n{verdict.failure}")
+    assert not failures, "\n\n".join(failures)
     assert bool(resolved[2] + resolved[3]) == together, resolved

@@ -19,6 +19,7 @@ from tests.histories.records import Record
 from tests.histories.scripted import Script
 from tests.sinks.kinds import options_of, sink_of, type_of
 
+pytestmark = pytest.mark.every(2)
 RAW = (TargetRule(r"shop\.(?P<t>.+)", "raw.{t|lower}"),)
 OTHER = (TargetRule(r"shop\.(?P<t>.+)", "other.{t}_{table|digest}"),)
 ONE = (TargetRule(r"shop\.orders_v\d+", "shop.orders"),)
@@ -97,6 +98,7 @@ COLLISION = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("cut", range(1, len(COLLISION) + 1))
 def test_of_two_tables_with_one_name_the_later_is_parked_however_batches_are_cut(cut: int, script: Script) -> None:
     script.target = ONE
@@ -125,6 +127,7 @@ def test_names_that_differ_in_case_only_are_one_where_the_rule_makes_them_so(scr
     assert at(script, "raw", "orders") == expected(2)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("policy", ["keep", "apply"])
 @pytest.mark.parametrize("leaves", ["DROP TABLE orders_v1", "RENAME TABLE orders_v1 TO others"])
 def test_the_other_takes_the_name_when_the_first_leaves(leaves: str, policy: str, script: Script) -> None:
@@ -138,6 +141,7 @@ def test_the_other_takes_the_name_when_the_first_leaves(leaves: str, policy: str
     assert at(script, "shop", "others") == (expected(2) if moved else None)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("before", "after"), [((), RAW), (RAW, ()), (RAW, OTHER), (OTHER, RAW)])
 @pytest.mark.parametrize("rows", [True, False])
 def test_other_rules_move_the_tables(
@@ -221,6 +225,7 @@ def test_a_table_of_somebody_else_at_the_new_name_stays(script: Script) -> None:
     assert (at(script, "raw", "t"), at(script, "shop", "t")) == (expected(1), expected(1))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("policy", ["keep", "apply"])
 def test_a_table_that_is_dropped_stays_where_it_was_under_other_rules(policy: str, script: Script) -> None:
     script.policy = {"on_drop_table": policy}
@@ -350,6 +355,7 @@ def attempts(script: Script, *crashes: tuple[Crash | None, tuple[TargetRule, ...
 CHOICES = [(RAW, OTHER), ((), RAW), (RAW, ())]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("one", "two"), CHOICES)
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("known", [True, False])

@@ -15,7 +15,7 @@ from tests.histories.debezium_records import TOPIC, ddl, row, snapshot_ddl
 from tests.histories.log import Log
 from tests.histories.scripted import Script
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled
 
 COLUMNS = {"id": "int", "a": "int", "b": "int", "z": "varchar"}
 KEYS: dict[str, tuple[str, ...]] = {"keyed": ("id",), "keyless": ()}

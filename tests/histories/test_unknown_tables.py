@@ -17,6 +17,7 @@ from tests.histories.renamed_tables import FILLED, GHOST, T, W, create, demand_p
 from tests.histories.scripted import Script
 from tests.histories.stories import PREFIX, START_MS, STEP_MS, Put, Said, Story, ending, messages, script_of
 
+pytestmark = pytest.mark.every(2)
 FORMATS = ("debezium-json", "canal-json", "drs-json", "oms-default")
 UNKNOWN = [*FILLED, *swap("_orders_del", "_orders_gho"), put("orders", 3, W, w=5)]
 
@@ -39,7 +40,7 @@ def send(script: Script, story: Story, after: Story = ()) -> None:
     script.sync()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize(
     "statement",
@@ -85,7 +86,7 @@ def test_a_copy_of_a_table_that_was_truncated(format: str, log: Log, lake: Path)
     assert outcome["orders"][::2] == ("ok", Counter([(3, "x", 5)])), outcome
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("story", [UNKNOWN, [*FILLED, said("DROP TABLE shop.orders", "orders"), put("orders", 3)]])
 @pytest.mark.parametrize("ended", ["truncated", "created"])

@@ -13,11 +13,12 @@ import pytest
 from airflow_provider_cdc.batch.lake_question import ask
 from airflow_provider_cdc.core.config import IcebergSink
 from spark_jobs.driver.probe import RIGHTS
+from tests.sample import ALL
 from tests.services.refusing_server import RefusingServer
 from tests.services.s3 import S3
 from tests.sinks.probing import Steps, job_of, problems_of
 
-KINDS = ("delta", "delta merge-on-read", "iceberg")
+KINDS = ("delta", *["delta merge-on-read"] * ALL, "iceberg")
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each set-up through a real broker and the command line, in one batch; one of them with the installed command.
+"""Set-ups through a real broker and the command line, in one batch; one of them with the installed command.
+
+Each third one, with CDC_SEEDS=2 all.
 
 ``--every-cut`` also cuts each in two anywhere, and into single records: ten minutes, which the suite spends in memory.
 """
@@ -107,6 +109,7 @@ def test_the_installed_command_gives_the_right_outcome(broker: Broker, tmp_path:
 
 
 @pytest.mark.system
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_command_line_gives_the_right_outcome(
     name: str, broker: Broker, tmp_path: Path, request: pytest.FixtureRequest

@@ -36,14 +36,17 @@ DRIVEN = {"iceberg at once", "parquet folder"}  # the driver commits; registered
 KINDS = {**{name: SINKS[type_of(name)] for name in OPTIONS if name not in DRIVEN}, "parquet folder": FOLDER}
 WITH_SPARK = {"delta"}
 SHARED = {"iceberg", "iceberg copy-on-write"}  # tasks may share a merge
-FEWER = {"delta merge-on-read", "iceberg copy-on-write", "iceberg rest"}  # they share what differs by way with another
+# they share what differs by way with another
+FEWER = {"delta merge-on-read", "iceberg copy-on-write", "iceberg rest", "parquet folder"}
 
 
 WAYS = [
     *((kind, "task") for kind in KINDS),
-    *((kind, way) for kind in KINDS if ALL or kind not in FEWER for way in ("task in pieces", "task in parts")),
     # merges of parts by Spark are in tests/spark/test_auto_writer.py
     *((kind, way) for kind in KINDS if kind in WITH_SPARK for way in ("spark", *["spark in parts"] * ALL)),
+]
+OTHER_WAYS = [
+    *((kind, way) for kind in KINDS if ALL or kind not in FEWER for way in ("task in pieces", "task in parts")),
     *(
         (kind, way)
         for kind in KINDS
@@ -147,7 +150,10 @@ def kind_of_tables(request: pytest.FixtureRequest, tmp_path: Path) -> Tables:
     return tables_of(request.param, tmp_path)
 
 
-@pytest.fixture(params=WAYS, ids=[f"{kind} by {way}" for kind, way in WAYS])
+@pytest.fixture(
+    params=[*WAYS, *(pytest.param(way, marks=pytest.mark.every(3)) for way in OTHER_WAYS)],
+    ids=[f"{kind} by {way}" for kind, way in (*WAYS, *OTHER_WAYS)],
+)
 def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Tables:
     """Return tables that are written in each way."""
     kind, way = request.param

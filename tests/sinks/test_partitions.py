@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.errors import SinkError
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.iceberg.live_files import LiveFile
 from spark_jobs.sinks.iceberg.table import IcebergTable
+from tests.sample import amount
 from tests.sinks.actions import columns_of, commit
 from tests.sinks.laid_out import LaidOutTable
 from tests.sinks.partitioned import COLUMNS, KINDS, by, demand_sound, some_rows
@@ -48,7 +49,7 @@ def test_rows_change_their_partitions_as_they_like(kind: str, way: list[str], tm
     first = some_rows(list(range(60)), rnd)
     table.do("create", first, by(*way))
     rows = {row["id"]: row for row in first.to_pylist()}
-    for _ in range(3):
+    for _ in range(amount(2, 3)):
         put = some_rows(sorted(rnd.sample(range(80), rnd.choice((2, 30)))), rnd)
         gone = sorted(set(rnd.sample(range(80), 6)) - set(put.column("id").to_pylist()))
         table.do("merge", put, by(*way), *gone)
@@ -63,6 +64,7 @@ def test_rows_change_their_partitions_as_they_like(kind: str, way: list[str], tm
     assert table.maintain(by(*way)).compacted == 0
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_running_table_is_partitioned_in_another_way(kind: str, tmp_path: Path) -> None:
     """Let files of several ways stand side by side, with deletes on each."""
@@ -164,7 +166,7 @@ def test_rows_whose_key_is_their_partition_leave_no_ghost(tmp_path: Path) -> Non
     table, rnd, model = LaidOutTable("iceberg", tmp_path), random.Random(3), dict[Any, Any]()
     schema = pa.schema({"id": pa.int32(), "name": pa.string(), "v": pa.int64()})
     columns, names = columns_of(schema, "id", "name"), ["", "a", "ab", "é", "a\0"]
-    for seq in range(1, 9):
+    for seq in range(1, amount(6, 9)):
         layout = by(("bucket(3, id)", "truncate(1, name)", "name", "truncate(4, id)")[seq % 4], "bucket(2, name)")
         keys = rnd.sample([(n, name) for n in range(-6, 6) for name in names], 24)
         rows = pa.Table.from_pylist([{"id": n, "name": name, "v": seq} for n, name in keys[:16]], schema)

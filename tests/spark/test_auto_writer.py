@@ -13,6 +13,7 @@ from airflow_provider_cdc.core.documents import TableLine
 from spark_jobs.driver import apply_step
 from spark_jobs.sinks.delta.spark_writer import SparkWriter
 from spark_jobs.sinks.delta.table import DeltaLocation
+from tests.sample import ALL
 from tests.unit.spark_jobs.debezium_batches import carry_out, change, statement
 
 FIRST = {"t": [change(10 * i, {"id": i, "n": i}) for i in range(1, 9)]}
@@ -62,7 +63,7 @@ def staged(root: Path) -> list[Path]:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("split", [{}, PIECES, SPLIT])
+@pytest.mark.parametrize("split", [{}, PIECES, *[SPLIT] * ALL])
 @pytest.mark.parametrize("limit", [1, 1 << 20])
 def test_a_merge_is_sparks_where_it_may_touch_more_than_the_limit(
     limit: int, split: dict[str, int], session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -109,7 +110,7 @@ def test_an_overwrite_is_the_tasks_and_an_append_too(
     assert all("only a merge" in line.writer_reason for line in result.tables)
 
 
-@pytest.mark.parametrize("split", [{}, SPLIT])
+@pytest.mark.parametrize("split", [*[{}] * ALL, SPLIT])
 def test_a_stated_writer_is_taken_whatever_a_merge_touches(
     split: dict[str, int], session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,7 +125,7 @@ def test_a_stated_writer_is_taken_whatever_a_merge_touches(
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("split", [{}, PIECES, SPLIT])
+@pytest.mark.parametrize("split", [{}, PIECES, *[SPLIT] * ALL])
 @pytest.mark.parametrize("then", [TINY, ENOUGH])
 def test_a_batch_that_died_before_sparks_commit_is_repeated_by_either_writer(
     then: RunPolicy, split: dict[str, int], session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

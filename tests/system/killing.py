@@ -74,14 +74,14 @@ def spark_kills(seed: int) -> list[Kill]:
     chance = random.Random(seed)
     kills = [
         Kill("applying", "driver", chance.uniform(0, 0.1)),
-        Kill("committing", "worker", chance.uniform(0, 0.1)),
+        Kill("applying", "worker", chance.uniform(0, 0.1)),
     ]
     if ALL:
         kills += [
             Kill("starting", "jvm", chance.uniform(0, 4)),
             Kill("between", "command", chance.uniform(0, 0.004)),
             Kill("landing", "worker", chance.uniform(0, 0.2)),
-            Kill("applying", "worker", chance.uniform(0, 0.1)),
+            Kill("committing", "worker", chance.uniform(0, 0.1)),
             Kill("committing", "jvm", chance.uniform(0, 0.15)),
         ]
         chance.shuffle(kills)

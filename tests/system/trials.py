@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from collections import Counter
 from pathlib import Path
 
+from airflow_provider_cdc.engine.cache import cache_folder
+from airflow_provider_cdc.engine.jars import jar_cache
 from tests.airflow.shop import PHASES
 from tests.services.broker import Broker
 from tests.system import processes
@@ -17,13 +21,33 @@ from tests.system.verdict import doubled_commits, ledger_faults, unequal
 LEASE_SECONDS = 5
 
 
-def site_of(folder: Path, broker: Broker, engine: str, prefix: str = "shopdb", **policy: object) -> Site:
+class KilledSite(Site):
+    """A site with a cache of its own: a kill deletes the archive of Spark's classes that it used.
+
+    The archives are linked again for each command: else the next starts, of other tests too, would be without one.
+    """
+
+    def env(self) -> dict[str, str]:
+        own, common = self.folder / "cache", cache_folder()
+        for folder in (own, own / "classes"):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        if not (own / "jars").is_symlink():
+            (own / "jars").symlink_to(jar_cache())
+        for archive in (common / "classes").glob("*.jsa"):
+            with contextlib.suppress(OSError):  # there already, or on another disk
+                os.link(archive, own / "classes" / archive.name)
+        return {**super().env(), "AIRFLOW_CDC_CACHE": str(own)}
+
+
+def site_of(
+    folder: Path, broker: Broker, engine: str, prefix: str = "shopdb", kind: type[Site] = Site, **policy: object
+) -> Site:
     """Return a pipeline of its own in a folder.
 
     :param prefix: of the topics that it reads.
     """
     folder.mkdir(exist_ok=True)
-    site = Site(folder, {"bootstrap.servers": broker.bootstrap}, {"source": source(prefix)})
+    site = kind(folder, {"bootstrap.servers": broker.bootstrap}, {"source": source(prefix)})
     site.changes |= {"policy": {"engine": engine, "lease_seconds": LEASE_SECONDS, **policy}}
     return site
 
@@ -59,20 +83,19 @@ def _sum_up(hits: list[Hit]) -> None:
 
 
 def trials(
-    sites: list[tuple[Site, list[Kill]]], broker: Broker, prefix: str, first: int = 0, *, begun: bool = False
+    sites: list[tuple[Site, list[Kill]]], broker: Broker, prefix: str, first: int = 0, last: int = len(PHASES) - 1
 ) -> list[Hit]:
-    """Take every site through the shop's phases, one kill in each and all that are left in the last.
+    """Take every site through some of the shop's phases, one kill in each and all that are left in the last.
 
     :param prefix: of the topics that the sites read.
     :param first: phase up to which all is one batch.
-    :param begun: what came before the first phase is another one, in the broker and carried out.
     """
     hits: list[Hit] = []
-    for phase in range(first, len(PHASES)):
-        feed(broker, phase if phase > first or begun else 0, phase, prefix)
+    for phase in range(first, last + 1):
+        feed(broker, phase if phase > first else 0, phase, prefix)
         for site, plan in sites:
-            due = plan[phase - first : None if phase == len(PHASES) - 1 else phase - first + 1]
-            hits += ordeal(site, phase, phase - first + 1 + begun, due)
+            due = plan[phase - first : None if phase == last else phase - first + 1]
+            hits += ordeal(site, phase, phase - first + 1, due)
     _sum_up(hits)
     for site, _ in sites:
         assert left(site) == [], "nothing of a killed command goes on running"

@@ -13,6 +13,7 @@ import pytest
 
 from airflow_provider_cdc.cli import main
 from airflow_provider_cdc.core.formats.registry import format_names, open_format
+from tests.sample import ALL
 
 CAPTURES = Path(__file__).parents[1] / "captures" / "data"
 SOURCE = {"connector": "mysql", "db": "shop", "table": "t", "file": "b.000001", "row": 0, "ts_ms": 1}
@@ -83,7 +84,7 @@ def test_only_the_first_records_of_each_partition_are_looked_at(
 
 @pytest.mark.parametrize(
     ("capture", "name"),
-    [("public-a", "debezium-json"), ("public-b", "debezium-json"), ("canal-mdb-f", "canal-json")],
+    [*[("public-a", "debezium-json")] * ALL, ("public-b", "debezium-json"), ("canal-mdb-f", "canal-json")],
 )
 def test_recorded_traffic_is_recognised(capture: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     file = CAPTURES / capture / "records.jsonl.xz"

@@ -24,7 +24,7 @@ from spark_jobs.lake.change_log import LogWriter
 from spark_jobs.lake.manifest import LandReport
 from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stretches import Stretches, greatest_gtids, record_documents
-from tests.sample import TIMES
+from tests.sample import amount
 
 A, B = "861d4b0d-e67c-11f1-beee-02fc00000001", "8900a153-e67c-11f1-9de0-02fc00000001"
 
@@ -355,7 +355,7 @@ def test_row_groups_of_neighbouring_stretches_are_read_once(
     assert len(read) == len(landed.groups) == 4
 
 
-@pytest.mark.parametrize("seed", range(8 * TIMES))
+@pytest.mark.parametrize("seed", range(amount(4, 8)))
 def test_the_columns_of_a_stretch_never_hide_another_log(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -397,7 +397,7 @@ def test_texts_that_are_no_gtids() -> None:
 # ---- random logs
 
 
-@pytest.mark.parametrize("seed", range(20 * TIMES))
+@pytest.mark.parametrize("seed", range(amount(8, 20)))
 def test_random_logs_show_another_log_exactly_where_one_begins(seed: int, tmp_path: Path) -> None:
     chance, pipeline = random.Random(seed), Pipeline(tmp_path)
     gtids, clock = chance.choice([(True, True), (True, False), (False, True)])

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_cdc.core.expressions.expression import parse
-from tests.sample import TIMES
+from tests.sample import amount
 
 EXACT = Context(prec=300, rounding=ROUND_HALF_UP)
 WORDS = [0, 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 2**96 - 1]
@@ -42,7 +42,7 @@ def fitting(value: Decimal, kind: pa.DataType, rounding: str = ROUND_HALF_UP) ->
 KINDS = [pa.decimal128(*digits) for digits in ((38, 18), (38, 6), (38, 0), (38, 38), (20, 0), (18, 2), (30, 15))]
 
 
-@pytest.mark.parametrize("seed", range(4 * TIMES))
+@pytest.mark.parametrize("seed", range(amount(2, 4)))
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_digits_that_fall_away(kind: pa.DataType, seed: int) -> None:
     random = Random(seed)
@@ -64,7 +64,7 @@ def test_digits_that_fall_away(kind: pa.DataType, seed: int) -> None:
     assert whole.to_pylist() == [one if -(1 << 63) <= one < 1 << 63 else None for one in cut]
 
 
-@pytest.mark.parametrize("seed", range(2 * TIMES))
+@pytest.mark.parametrize("seed", range(amount(1, 2)))
 @pytest.mark.parametrize("left", KINDS, ids=str)
 @pytest.mark.parametrize("right", KINDS[:1] + KINDS[2:6], ids=str)
 def test_arithmetic(left: pa.DataType, right: pa.DataType, seed: int) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_cdc.core.expressions.errors import ExpressionError
 from airflow_provider_cdc.core.expressions.expression import parse
-from tests.sample import TIMES
+from tests.sample import amount
 from tests.unit.core.expressions.oracle import Part
 from tests.unit.core.expressions.oracle_values import EXACT, Fails, Row
 from tests.unit.core.expressions.random_parts import COLUMNS, Drawn, rows, table
@@ -34,7 +34,7 @@ def shown(value: Any) -> Any:
     return type(value).__name__, repr(value) if isinstance(value, float) else value
 
 
-@pytest.mark.parametrize("seed", range(10 * TIMES))
+@pytest.mark.parametrize("seed", range(amount(4, 10)))
 def test_random_expressions_are_what_plain_python_computes(seed: int) -> None:
     random = Random(seed)
     content = rows(random, _ROWS)

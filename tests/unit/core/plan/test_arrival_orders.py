@@ -14,7 +14,7 @@ import pytest
 
 from airflow_provider_cdc.core.plan.lag import Lag, Verdict, lag, unread_windows
 from airflow_provider_cdc.core.plan.progress import NEAR_MS, SLACK_MS, Mark, PartitionFacts, received
-from tests.sample import TIMES
+from tests.sample import amount
 
 TAIL = 20
 START = 1_000_000_000
@@ -120,7 +120,7 @@ def looks(world: World, dice: random.Random) -> list[int]:
     return [dice.choice([*events, START + dice.randrange(2 * SPAN)]) + dice.randrange(500) for _ in range(3)]
 
 
-ORDERS = [range(start, start + 1000) for start in range(0, 5_000 * TIMES, 1000)]
+ORDERS = [range(start, start + 1000) for start in range(0, amount(2_000, 5_000), 1000)]
 
 
 @pytest.mark.parametrize("seeds", ORDERS, ids=lambda seeds: f"{seeds.start}")

@@ -22,7 +22,7 @@ from airflow_provider_cdc.core.values.fields import ConversionError, Field
 from airflow_provider_cdc.core.values.images import type_images
 from airflow_provider_cdc.core.values.scalar.convert import convert_value
 from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
-from tests.sample import TIMES
+from tests.sample import amount
 
 TYPES = [
     ColumnType("tinyint"),
@@ -115,7 +115,7 @@ def comparable(column: pa.Array) -> list[Any]:
 @pytest.mark.parametrize("encoding", Encoding)
 def test_columnar_equals_scalar(encoding: Encoding) -> None:
     encoded_so = [field for field in fields() if field.encoded.encoding is encoding]
-    for field in random.Random(encoding).sample(encoded_so, 2 * TIMES):
+    for field in random.Random(encoding).sample(encoded_so, amount(1, 2)):
         for token in TOKENS:
             typed = type_images(pa.array([b'{"x":1,"c":' + token + b"}"], pa.binary()), [field])
             reason = typed.failures[0].reason if typed.failures else None
@@ -129,7 +129,7 @@ def test_columnar_equals_scalar(encoding: Encoding) -> None:
 
 def test_a_batch_of_everything_equals_its_rows() -> None:
     rnd = random.Random(5)
-    for field in rnd.sample(fields(), 4 * TIMES):
+    for field in rnd.sample(fields(), amount(2, 4)):
         tokens = [rnd.choice(TOKENS) for _ in range(600)]
         images = [b'{"c":' + token + b"}" if rnd.random() < 0.95 else b"{}" for token in tokens]
         whole = type_images(pa.array(images, pa.binary()), [field])
@@ -173,7 +173,7 @@ def image(rnd: random.Random) -> bytes:
     return json.dumps(members, ensure_ascii=rnd.random() < 0.5).encode()
 
 
-@pytest.mark.parametrize("seed", range(4 * TIMES))
+@pytest.mark.parametrize("seed", range(amount(2, 4)))
 def test_damaged_images_never_raise(seed: int) -> None:
     rnd = random.Random(seed)
     good = [image(rnd) for _ in range(200)]

@@ -20,7 +20,7 @@ from airflow_provider_cdc.core.formats.canal import column_lists as canal_lists
 from airflow_provider_cdc.core.formats.canal import column_templates as canal_templates
 from airflow_provider_cdc.core.formats.canal.column_lists import AS_BYTES, KEY, ListReader, Lists
 from airflow_provider_cdc.core.formats.generated import canal_entry_pb2 as wire
-from tests.sample import TIMES
+from tests.sample import amount
 
 Row = list[bytes]
 NAMES = ["id", "名", "a" * 40, "j"]
@@ -118,7 +118,7 @@ def usual_rows(count: int, chance: random.Random, values: Sequence[str] = VALUES
     ]
 
 
-@pytest.mark.parametrize("seed", range(6 * TIMES))
+@pytest.mark.parametrize("seed", range(amount(2, 6)))
 def test_any_columns_are_read_as_protobuf_reads_them(seed: int) -> None:
     chance = random.Random(seed)
     reader = ListReader()
@@ -131,7 +131,7 @@ def test_any_columns_are_read_as_protobuf_reads_them(seed: int) -> None:
         assert read(reader, rows) == [expected(row) for row in rows]
 
 
-@pytest.mark.parametrize("seed", range(2 * TIMES))
+@pytest.mark.parametrize("seed", range(amount(1, 2)))
 def test_every_change_of_a_byte_among_usual_rows_is_seen(seed: int) -> None:
     chance = random.Random(seed)
     one = [column(index, chance, ["7", "seven"]) for index in range(4)]

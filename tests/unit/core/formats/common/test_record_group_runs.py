@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.formats.dts import slices as dts_slices
 from airflow_provider_cdc.core.formats.dts.producers import sender_of, senders_of
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import Column, Entries, Envelope
 from airflow_provider_cdc.core.formats.registry import open_format
-from tests.sample import TIMES
+from tests.sample import amount
 from tests.unit.core.formats.dts.dts_messages import ID, dml, new, number, text
 
 Pair = tuple[bytes | None, Headers]
@@ -102,7 +102,7 @@ def records(pairs: list[Pair], heard: dict[str, int | None]) -> Records:
 def test_columns_give_what_following_one_by_one_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(11)
     in_columns, wire = dts_slices.follow, open_format("dts-protobuf")
-    for _ in range(30 * TIMES):
+    for _ in range(amount(12, 30)):
         pairs = log(chance)
         heard = {name: chance.choice([None, 0, 1, 7, 10**17]) for name in chance.sample(["", "a", "b"], 2)}
         actual = []
@@ -153,7 +153,7 @@ def test_a_log_without_faults_needs_no_record_one_by_one_but_the_first(monkeypat
 def test_headers_of_many_records_show_what_each_shows(width: int) -> None:
     chance = random.Random(width)
     texts = [b"1", b"007", b"18446744073709551615", b"9" * 18, b"1" * 19, b"x", b"", b"-1", "٣".encode(), b"\xff", None]
-    for _ in range(75 * TIMES):
+    for _ in range(amount(30, 75)):
         names = [chance.choice(["ps", "ShardId", "x"]) for _ in range(width)]
         usual = chance.random() < 0.5
         headers: list[Headers] = []

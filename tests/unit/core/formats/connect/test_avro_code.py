@@ -21,7 +21,7 @@ from airflow_provider_cdc.core.formats.connect.avro_types import resolve, row_co
 from airflow_provider_cdc.core.formats.connect.frames import HEAD, schema_id
 from airflow_provider_cdc.core.formats.connect.messages import Payload
 from airflow_provider_cdc.core.formats.connect.registered_schemas import AvroSchema
-from tests.sample import TIMES
+from tests.sample import amount
 from tests.services.capture import read
 from tests.services.registered_schemas import schemas_of
 
@@ -160,7 +160,7 @@ def in_lists(text: bytes, apart: dict[str, list[bytes]]) -> list[dict[str, Any]]
     return records
 
 
-@pytest.mark.parametrize("seed", range(100 * TIMES))
+@pytest.mark.parametrize("seed", range(amount(40, 100)))
 def test_many_values_are_read_as_one_by_one(seed: int) -> None:
     chance = Chance(seed)
     names = [f"m{n}" for n in range(6)]
@@ -193,7 +193,7 @@ def test_many_values_are_read_as_one_by_one(seed: int) -> None:
         assert records == [msgspec.json.decode(msgspec.json.encode(value)) for value, _ in each]
 
 
-@pytest.mark.parametrize("seed", range(200 * TIMES))
+@pytest.mark.parametrize("seed", range(amount(80, 200)))
 def test_random_values_are_read_as_they_were_written(seed: int) -> None:
     chance = Chance(seed)
     fields = [{"name": f"m{n}", "type": chance.member(3)} for n in range(6)]
