@@ -22,21 +22,23 @@ SMALL_ROWS = 1_000
 
 
 def near_and_spread(kind: str, rows: int, changes: int, chance: np.random.Generator, folder: Path) -> list[Figure]:
-    """Measure a merge of neighbouring keys, of random ones, and of neighbours again."""
+    """Measure merges of neighbouring keys, of random ones, of other neighbours, and of some in the first one's file."""
     bench = Bench(kind, rows, max(1, rows // 50_000 if rows <= 1_000_000 else rows // 500_000), folder)
     near, spread = rows // 2 + np.arange(changes), chance.choice(rows, changes, replace=False)
-    tenth = changes // 10
-    figures = [
-        bench.merge(f"{changes} near", near[tenth:], near[:tenth]),
-        bench.merge(f"{changes} spread", spread[tenth:], spread[:tenth]),
-        bench.merge(f"{changes} near, after spread", near[tenth:] + changes, near[:tenth] + changes),
-    ]
-    gone = len(set(near[:tenth]) | set(spread[:tenth]) | set(near[:tenth] + changes))
-    gone -= len({*spread[:tenth]} & {*(near[tenth:] + changes)})
-    again = {*near[:tenth]} & {*spread[tenth:]}
-    expected = bench.keys - gone + len(again)
+    tenth, there = changes // 10, np.arange(rows + 4 * changes) < rows
+    figures = []
+    for case, keys in (
+        ("near", near),
+        ("spread", spread),
+        ("near, after spread", near - rows // 5),
+        ("near, next to the first", near + changes),
+    ):
+        changed, gone, known = keys[tenth:], keys[:tenth], bench.keys
+        figures.append(bench.merge(f"{changes} {case}", changed, gone))
+        there[gone] = False
+        there[changed] = there[known : bench.keys] = True
     actual = sum(piece.num_rows for piece in bench.sink.open(bench.location).pieces())
-    assert actual == expected, (kind, actual, expected)
+    assert actual == there.sum(), (kind, actual, there.sum())
     return figures
 
 
