@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -35,7 +36,7 @@ class KeyedRows(NamedTuple):
     deletes: pa.Table
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NewestEvents:
     """The keys that the changes of one step take and give up.
 
@@ -91,12 +92,13 @@ class NewestEvents:
         of_events: BoolArray = passes[events.rows]
         return of_events
 
+    @cached_property
     def unapplied(self) -> BoolArray:
-        """Return which events are the first of their key that the stored rows did not go through, or come after it.
+        """Which events are the first of their key that the stored rows did not go through, or come after it.
 
         Of those before it, which are there to compare with, some may be lacking.
         """
-        order, begins = self.sorted_by_key()
+        order, begins = self.by_key
         rows = self.events.rows[order]
         fresh = (~self.applied[rows] & ~self.typer.flags("older")[rows]).astype(np.int64)
         count = np.cumsum(fresh)
@@ -104,28 +106,33 @@ class NewestEvents:
         flags[order] = count - (count - fresh)[begins] > 0
         return flags
 
+    @cached_property
     def moments(self) -> tuple[IntArray, BoolArray]:
-        """Return the number of each event's moment, and whether nothing orders it with another of its key then."""
+        """The number of each event's moment, and whether nothing orders it with another of its key then."""
         events, changes, wire = self.events, self.typer.changes, self.typer.wire
         moments = moments_of(changes.rows, wire)[events.rows]
         unordered: BoolArray = np.zeros(len(moments), dtype=bool)
-        if wire.order == "clock" or not len(moments):  # a clock gives all one number, and its conflicts are settled
+        # a clock gives all one number, and its conflicts are settled
+        if wire.order == "clock" or not len(moments) or not (wire.updates_move_keys or not changes.distinct):
             return moments, unordered
         rows = changes.rows.select(["op", "position", "topic", "partition", "offset"]).take(pa.array(events.rows))
         sources = sources_of(rows, wire)
-        together = np.unique(np.stack([events.groups, moments]), axis=1, return_inverse=True)[1].ravel()
+        if sources.min() == sources.max():
+            return moments, unordered
+        together = np.unique(events.groups * (int(moments.max()) + 1) + moments, return_inverse=True)[1]
         least, most = np.full(int(together.max()) + 1, sources.max()), np.zeros(int(together.max()) + 1, dtype=np.int64)
         np.minimum.at(least, together, sources)
         np.maximum.at(most, together, sources)
         unordered = (least < most)[together]
         return moments, unordered
 
-    def sorted_by_key(self) -> tuple[IntArray, IntArray]:
-        """Return the events by key, each key's oldest first, and of each of these places where its key begins.
+    @cached_property
+    def by_key(self) -> tuple[IntArray, IntArray]:
+        """The events by key, each key's oldest first, and of each of these places where its key begins.
 
         Of one moment, where nothing orders what gave a key up and what took it, the key was given up first.
         """
-        events, (moments, unordered) = self.events, self.moments()
+        events, (moments, unordered) = self.events, self.moments
         order = np.lexsort((np.where(unordered, events.fills, False), moments, events.groups))
         groups = self.events.groups[order]
         is_first = np.r_[True, groups[1:] != groups[:-1]] if len(groups) else np.zeros(0, dtype=bool)

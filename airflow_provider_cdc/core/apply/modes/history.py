@@ -63,11 +63,11 @@ class History(Mirror):
         row_of: IntArray = np.full(newest.typer.changes.rows.num_rows, -1)
         row_of[made.row_indexes] = np.arange(len(made.row_indexes))
         own = np.where(alive, row_of[events.rows], -1)
-        order = newest.sorted_by_key()[0]
+        order = newest.by_key[0]
         # a row that is left out changes nothing
-        order = order[(~alive | (own >= 0))[order] & newest.unapplied()[order]]
+        order = order[(~alive | (own >= 0))[order] & newest.unapplied[order]]
         positions = newest.typer.changes.rows.column("position").combine_chunks()
-        moments, unordered = newest.moments()
+        moments, unordered = newest.moments
         same = np.where(unordered, -1 - moments, group_numbers([positions])[events.rows])
         order = order[_lasts(events.groups[order], same[order])]
         stored = _StoredVersions(newest, order, positions)

@@ -47,8 +47,8 @@ class SoftDelete(Mirror):
         # where a clock orders events, others of one moment may stand behind the newest: it says itself what went
         said, by_clock = _as_said(newest, winners if newest.typer.wire.order == "clock" else winners[:0])
         winners = winners[~np.isin(winners, by_clock)]
-        order, begins = newest.sorted_by_key()
-        unapplied = newest.unapplied()
+        order, begins = newest.by_key
+        unapplied = newest.unapplied
         winners = winners[np.isin(events.groups[winners], events.groups[unapplied])]
         alive = events.fills & newest.passing() & unapplied
         numbers = np.arange(len(order))
