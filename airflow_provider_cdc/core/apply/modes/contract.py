@@ -94,7 +94,7 @@ class NewestEvents:
 
     @cached_property
     def unapplied(self) -> BoolArray:
-        """Which events are the first of their key that the stored rows did not go through, or come after it.
+        """Say which events are the first of their key that the stored rows did not go through, or come after it.
 
         Of those before it, which are there to compare with, some may be lacking.
         """
