@@ -47,7 +47,22 @@ def by_rest(s3: S3, tmp_path: Path) -> Iterator[tuple[dict[str, str], str]]:
     catalog.stop()
 
 
-@pytest.mark.parametrize("where", ["in_postgres", "on_s3", "by_rest"])
+@pytest.fixture
+def by_glue(s3: S3, tmp_path: Path) -> tuple[dict[str, str], str]:
+    """Return options of Glue, as moto's server has it, and the location of a table on S3."""
+    name = f"glue{abs(hash(tmp_path))}"
+    glue = {
+        "type": "glue",
+        "glue.endpoint": s3.endpoint,
+        "glue.region": s3.region,
+        "glue.access-key-id": s3.access_key,
+        "glue.secret-access-key": s3.secret_key,
+    }
+    options = {f"iceberg.{key}": value for key, value in glue.items()}
+    return {**s3.storage_options, **options}, f"{s3.create_bucket(name)}/wh/{name}/t"
+
+
+@pytest.mark.parametrize("where", ["in_postgres", "on_s3", "by_rest", "by_glue"])
 def test_a_table_is_made_merged_changed_and_maintained(where: str, request: pytest.FixtureRequest) -> None:
     options, location = request.getfixturevalue(where)
     sink = open_sink(options)
