@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import threading
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pyspark
 
@@ -98,10 +100,12 @@ class LosingProxy:
     """Hands requests on to a catalog; answers one commit with a status of its own.
 
     :ivar uri: to reach the catalog through it.
+    :ivar asked: bodies of the requests for commits.
     """
 
     def __init__(self, catalog: RestCatalog) -> None:
         address = catalog.uri.removeprefix("http://")
+        self.asked: list[dict[str, Any]] = []
         self._fault: tuple[str, int] | None = None
         proxy = self
 
@@ -110,6 +114,8 @@ class LosingProxy:
                 body = self.rfile.read(int(self.headers.get("content-length") or 0))
                 commits = self.command == "POST" and bool(_COMMIT.fullmatch(self.path))
                 fault = proxy._take() if commits else None
+                if commits:
+                    proxy.asked.append(json.loads(body))
                 if fault is not None and fault[0] == "before":
                     return self._answer(fault[1], {}, b"{}")
                 client = http.client.HTTPConnection(address, timeout=30)

@@ -16,7 +16,8 @@ from functools import partial
 from typing import Any
 
 from pydantic import Field
-from pyiceberg.exceptions import NamespaceAlreadyExistsError
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, NamespaceAlreadyExistsError
 from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
@@ -67,6 +68,13 @@ class _NumberedSchemaUpdate(AddSchemaUpdate):  # type: ignore[misc]
     """Adds a schema with the number that pyiceberg leaves out (0.12), without which Nessie answers 500."""
 
     last_column_id: int = Field(alias="last-column-id")
+
+
+def _numbered(update: TableUpdate, last_column_id: int) -> TableUpdate:
+    """Return an update, one that adds a schema with the number."""
+    if not isinstance(update, AddSchemaUpdate):
+        return update
+    return _NumberedSchemaUpdate(schema=update.schema_, **{"last-column-id": last_column_id})
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +146,8 @@ class TableCommit:
             partition_spec=self.spec,
             properties=_NEW_TABLE,
         )
-        self._created = new._updates
         staged = new.table_metadata
+        self._created = tuple(_numbered(update, staged.last_column_id) for update in new._updates)
         target.folder = staged.location
         assert [field.field_id for field in staged.schema().fields] == list(self.fields.fields), "numbered in order"
         assert staged.spec() == self.spec, "numbered in order"
@@ -175,7 +183,7 @@ class TableCommit:
         """
         mark = uuid.uuid4().hex
         properties = {name: value for name, value in self._properties(mark).items() if not name.startswith(APPLIED)}
-        updates = (*self._created, *_property_updates(self._changed, properties))
+        updates = _properties_once((*self._created, *_property_updates(self._changed, properties)))
         settle(self._target, Prepared(self._target.identifier, (AssertCreate(),), updates, mark, 0))
 
     def prepare(self, change: FileChange, operation: Operation) -> Prepared:
@@ -204,7 +212,7 @@ class TableCommit:
                 type=SnapshotRefType.BRANCH,
             ),
         )
-        return Prepared(target.identifier, self._requirements(base), updates, mark, number)
+        return Prepared(target.identifier, self._requirements(base), _properties_once(updates), mark, number)
 
     def _requirements(self, base: Snapshot | None) -> tuple[TableRequirement, ...]:
         if self._created:
@@ -238,7 +246,7 @@ class TableCommit:
             return known, (SetCurrentSchemaUpdate(schema_id=known.schema_id),)
         fresh = self.fields.schema(1 + max(one.schema_id for one in metadata.schemas))
         last = max(metadata.last_column_id, fresh.highest_field_id)
-        numbered = _NumberedSchemaUpdate(schema=fresh, **{"last-column-id": last})
+        numbered = _numbered(AddSchemaUpdate(schema=fresh), last)
         return fresh, (numbered, SetCurrentSchemaUpdate(schema_id=-1))
 
     def _properties(self, mark: str) -> dict[str, str]:
@@ -284,6 +292,14 @@ def _property_updates(change: PropertyChange, own: Mapping[str, str]) -> Iterato
         yield RemovePropertiesUpdate(removals=list(change.removals))
 
 
+def _properties_once(updates: tuple[TableUpdate, ...]) -> tuple[TableUpdate, ...]:
+    """Return updates that set properties once: Nessie refuses a second time."""
+    stated = [update.updates for update in updates if isinstance(update, SetPropertiesUpdate)]
+    every = {name: value for some in stated for name, value in some.items()}
+    others = tuple(update for update in updates if not isinstance(update, SetPropertiesUpdate))
+    return (*others, SetPropertiesUpdate(updates=every)) if stated else updates
+
+
 def set_properties(target: IcebergTable, layout: TableLayout) -> bool:
     """Give a table the properties that its rule states; return whether it lacked some, or had others."""
     change = property_change(target.properties, layout.properties, _NEW_TABLE)
@@ -315,12 +331,34 @@ def settle(target: IcebergTable, prepared: Prepared) -> None:
     metadata = target.table.metadata if target.exists else None
     table = target.table if metadata is not None else _Named(target.identifier)
     try:
-        target.catalog.commit_table(table, prepared.requirements, prepared.updates)
+        _ask(target.catalog, table, prepared)
     except (*UNKNOWN, Existing) as error:
         now = target.newest()
         if now.exists and now.properties.get(COMMIT) == prepared.mark:
             return
         raise conflict(target, error) from error
+
+
+def _ask(catalog: Catalog, table: Any, prepared: Prepared) -> None:
+    """Ask a catalog for a commit, by REST with a body of our own: pyiceberg 0.12 drops what its classes do not have."""
+    session = getattr(catalog, "_session", None)
+    if session is None:
+        catalog.commit_table(table, prepared.requirements, prepared.updates)
+        return
+    from pyiceberg.catalog.rest import Endpoints, TableIdentifier
+    from pyiceberg.catalog.rest.response import _handle_non_200_response
+    from requests import HTTPError
+
+    name = TableIdentifier(namespace=prepared.identifier[:-1], name=prepared.identifier[-1])
+    path = catalog.url(Endpoints.update_table, prefixed=True, **catalog._split_identifier_for_path(name))
+    token = table.config.get("token")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    answer = session.post(path, data=json_bytes(prepared.document()), headers=headers)
+    try:
+        answer.raise_for_status()
+    except HTTPError as error:
+        unknown = dict.fromkeys((500, 502, 504), CommitStateUnknownException)
+        _handle_non_200_response(error, {409: CommitFailedException, **unknown})
 
 
 def conflict(target: IcebergTable, error: Exception | None = None) -> UnavailableError:
