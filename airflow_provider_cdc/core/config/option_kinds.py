@@ -86,6 +86,7 @@ TABLE_RULES: Mapping[str, OptionKind] = {
     "exclude_columns": OptionKind.LAYOUT,
     "columns": OptionKind.LAYOUT,
     "filter": OptionKind.LAYOUT,
+    "mode": OptionKind.LAYOUT,
     "cluster_by": OptionKind.WORK,
     "partition_by": OptionKind.COURSE,
     "properties": OptionKind.WORK,

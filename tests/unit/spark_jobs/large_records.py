@@ -21,9 +21,8 @@ from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.driver.run_batch import sync
 from spark_jobs.tasks import land
-from tests.sample import ALL
 
-RECORDS, SIZE = 20 if ALL else 12, 8_000_000
+RECORDS, SIZE = 20, 8_000_000
 
 
 def text(batch: int, number: int) -> str:
