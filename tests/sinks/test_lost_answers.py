@@ -12,7 +12,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from sqlalchemy.exc import OperationalError
 
-from airflow_provider_cdc.core.errors import UnavailableError
+from airflow_provider_cdc.core.errors import SinkError, UnavailableError
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.iceberg.sink import IcebergSink, open_sink
 from tests.services.rest_catalog import LosingProxy, shared_catalog
@@ -62,6 +62,18 @@ def test_other_servers_than_the_fixture_get_what_they_ask_for(
         assert [one["action"] for one in asked["updates"]].count("set-properties") == 1
     stored = through.open(location).rows().sort_by("id").to_pylist()
     assert stored == [{"id": 1, "v": "a", "w": None}, {"id": 3, "v": "c", "w": "new"}]
+
+
+def test_a_commit_that_the_catalog_does_not_understand_is_not_tried_again(
+    proxy: LosingProxy, through: IcebergSink, tmp_path: Path
+) -> None:
+    location = str(tmp_path / "db" / "t")
+    create(through, location)
+    proxy.lose("before", 400)
+    with pytest.raises(SinkError, match=r"sink\.refused"):
+        merge(through, location)
+    assert through.open(location).applied(APP) == 1
+    assert merge(through, location) == 2
 
 
 @pytest.mark.parametrize("status", STATUSES)

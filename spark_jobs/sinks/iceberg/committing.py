@@ -47,7 +47,7 @@ from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.errors import UnavailableError
 from airflow_provider_cdc.core.json_documents import json_bytes
 from spark_jobs.sinks.commits import Commit
-from spark_jobs.sinks.iceberg.catalogs import UNKNOWN, Existing, reaching
+from spark_jobs.sinks.iceberg.catalogs import UNKNOWN, Existing, Refused, as_sink_error, reaching
 from spark_jobs.sinks.iceberg.columns import COLUMNS, Fields, first_fields, next_fields
 from spark_jobs.sinks.iceberg.live_files import LiveFiles
 from spark_jobs.sinks.iceberg.new_files import NewFiles, PartitionedFiles
@@ -327,6 +327,7 @@ def settle(target: IcebergTable, prepared: Prepared) -> None:
     """Make a commit, and look whether it went through where the catalog's answer leaves it open.
 
     :raises UnavailableError: ``sink.commit_conflict``, nothing of it is visible.
+    :raises SinkError: the catalog refuses it.
     """
     metadata = target.table.metadata if target.exists else None
     table = target.table if metadata is not None else _Named(target.identifier)
@@ -336,6 +337,8 @@ def settle(target: IcebergTable, prepared: Prepared) -> None:
         now = target.newest()
         if now.exists and now.properties.get(COMMIT) == prepared.mark:
             return
+        if isinstance(error, Refused):  # no repeat helps
+            raise as_sink_error(error, target.where) from error
         raise conflict(target, error) from error
 
 
