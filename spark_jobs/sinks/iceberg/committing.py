@@ -350,7 +350,6 @@ def _ask(catalog: Catalog, table: Any, prepared: Prepared) -> None:
         return
     from pyiceberg.catalog.rest import Endpoints, TableIdentifier
     from pyiceberg.catalog.rest.response import _handle_non_200_response
-    from requests import HTTPError
 
     name = TableIdentifier(namespace=prepared.identifier[:-1], name=prepared.identifier[-1])
     path = catalog.url(Endpoints.update_table, prefixed=True, **catalog._split_identifier_for_path(name))
@@ -359,7 +358,7 @@ def _ask(catalog: Catalog, table: Any, prepared: Prepared) -> None:
     answer = session.post(path, data=json_bytes(prepared.document()), headers=headers)
     try:
         answer.raise_for_status()
-    except HTTPError as error:
+    except OSError as error:  # of requests, which pyiceberg brings
         unknown = dict.fromkeys((500, 502, 504), CommitStateUnknownException)
         _handle_non_200_response(error, {409: CommitFailedException, **unknown})
 
