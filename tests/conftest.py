@@ -166,26 +166,17 @@ def spark_jars(java: JavaHome) -> list[Path]:
 @pytest.fixture(scope="session")
 def session(spark_jars: list[Path]) -> Iterator[Any]:
     """Return the one Spark session of a test run, with the locked jars; a JVM takes jars only when it starts."""
-    from pyspark.sql import SparkSession
-
+    from tests.services.delta_session import delta_session
     from tests.services.process import SHORT_LIVED_JAVA
 
     # workers run the tests' own functions too
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     settings = {
         "spark.driver.extraJavaOptions": SHORT_LIVED_JAVA,
-        "spark.jars": ",".join(str(jar) for jar in spark_jars),
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.shuffle.partitions": "2",
-        "spark.ui.enabled": "false",
         "spark.driver.memory": "2g",
     }
-    builder = SparkSession.builder.master("local[2]").appName("tests")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    running = builder.getOrCreate()
-    running.sparkContext.setLogLevel("ERROR")
+    running = delta_session("tests", spark_jars, settings)
     logging.getLogger("py4j").setLevel(logging.WARNING)  # it logs its end, when pytest has closed what it logs to
     yield running
     running.stop()

@@ -98,7 +98,10 @@ class Planning:
 
     def _stated(self, timeline: Timeline) -> Timeline:
         """Return a timeline as the rules of the pipeline change it."""
-        return without_keys(without_left_out(timeline, self.rules), lambda name: mode_of(self.rules, name).has_key)
+        timeline = without_left_out(timeline, self.rules)
+        if not self.rules.state_modes:
+            return timeline
+        return without_keys(timeline, lambda name: mode_of(self.rules, name).has_key)
 
     def is_selected(self, name: TableName) -> bool:
         """Return whether the pipeline selects a table."""

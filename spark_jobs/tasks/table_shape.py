@@ -85,8 +85,9 @@ class TableShape:
 
     @property
     def key_names(self) -> list[str]:
-        """The names of the key's columns."""
-        return [self.names[column_id] for column_id in self._timeline.versions[-1].schema.key]
+        """The names of the columns that identify a row."""
+        key = (*self._timeline.versions[-1].schema.key, *self.rules.mode.further_key)
+        return [self.names[column_id] for column_id in key]
 
     def so_far(self, schema: TableSchema) -> TargetSchema:
         """Return the columns that the table has before it.

@@ -17,7 +17,7 @@ import pytest
 from airflow.providers.common.sql.hooks.sql import DbApiHook
 from deltalake import write_deltalake
 
-from airflow_provider_cdc.core.config import CdcPipeline, TableRules
+from airflow_provider_cdc.core.config import CdcPipeline, TableRule, TableRules
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
@@ -194,7 +194,7 @@ def test_rows_that_the_source_deleted_and_the_table_keeps_are_not_compared(
     went = pa.array([number >= ROWS for number in range(ROWS + 20)])
     write_deltalake(location, every.append_column("_cdc_deleted", went))
     state = replace(tables.states[0], location="flagged", version=0)
-    rules = TableRules(tables={"shop.things": {"mode": "soft_delete"}})  # type: ignore[dict-item]
+    rules = TableRules(tables={"shop.things": TableRule(mode="soft_delete")})
     flagged = CheckedTables(replace(tables.pipeline, tables=rules), [state], tables.source)
     assert RowCount().run(flagged).passed
     assert SourceEquals(sample=ROWS).run(flagged).seen == f"{ROWS} rows of 1 tables agree, 0 changed since"

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_jobs.sinks.commits import Commit
-from spark_jobs.sinks.contract import Action, Sink, Stored
+from spark_jobs.sinks.contract import Action, Sink, Stored, Verb
 from tests.sinks.actions import columns_of
 from tests.sinks.kinds import sink_of
 
@@ -65,9 +65,9 @@ class Bench:
             self._commit("append" if self.seq else "create", content(part, 0), None)
         self.keys = rows
 
-    def _commit(self, verb: str, rows: pa.Table, deletes: pa.Table | None) -> None:
+    def _commit(self, verb: Verb, rows: pa.Table, deletes: pa.Table | None) -> None:
         columns = columns_of(rows.schema, "id")
-        action = Action(verb, commit_of(self), rows, deletes, ["id"], columns=columns)  # type: ignore[arg-type]
+        action = Action(verb, commit_of(self), rows, deletes, ["id"], columns=columns)
         self.sink.task_writer().commit(self.sink.open(self.location), action)
 
     def merge(self, case: str, changed: np.ndarray, gone: np.ndarray) -> Figure:

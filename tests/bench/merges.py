@@ -24,6 +24,7 @@ from airflow_provider_cdc.engine.java import find_java
 from tests.bench.merge_cases import by_spark, changed_columns, near_and_spread, small_tables
 from tests.bench.merged_table import Figure
 from tests.bench.report import say
+from tests.services.delta_session import delta_session
 
 KINDS = ["delta", "delta merge-on-read", "iceberg", "iceberg copy-on-write"]
 Case = Callable[[np.random.Generator, Path], list[Figure]]
@@ -77,22 +78,8 @@ def _cases(options: argparse.Namespace) -> Iterator[Case]:
 
 def _session() -> tuple[Any, int]:
     """Start Spark with Delta; return the session and its JVM's process."""
-    from pyspark.sql import SparkSession
-
     jars = fetch(SPARK_LOCK, jar_cache(), find_java().executable, say)
-    settings = {
-        "spark.jars": ",".join(map(str, jars)),
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.ui.enabled": "false",
-        "spark.driver.memory": "4g",
-        "spark.sql.shuffle.partitions": "4",
-    }
-    builder = SparkSession.builder.master("local[2]").appName("merges")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+    session = delta_session("merges", jars, {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "4"})
     gateway = session.sparkContext._gateway
     assert gateway is not None
     return session, gateway.proc.pid

@@ -9,12 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tests.captures.replaying import Lake
-
-_OWN = {
-    "soft_delete": ["_cdc_deleted", "_cdc_deleted_at"],
-    "history": ["_cdc_valid_from", "_cdc_valid_to", "_cdc_from_position", "_cdc_to_position", "_cdc_current"],
-    "append": ["_cdc_op", "_cdc_position", "_cdc_time"],
-}
+from tests.histories.moded_table import OWN_COLUMNS
 
 
 @dataclass
@@ -39,7 +34,7 @@ class ModedLake(Lake):
             stored = stored.filter(stored["_cdc_current"])
         else:
             stored = _put_together(stored, (self.keys or {}).get((database, table), ()))
-        return stored.drop_columns(_OWN[self.mode])
+        return stored.drop_columns(OWN_COLUMNS[self.mode])
 
 
 def _put_together(feed: pa.Table, key: tuple[str, ...]) -> pa.Table:

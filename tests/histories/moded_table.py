@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,13 @@ from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 
+OWN_COLUMNS = {
+    "mirror": [],
+    "soft_delete": ["_cdc_deleted", "_cdc_deleted_at"],
+    "append": ["_cdc_op", "_cdc_position", "_cdc_time"],
+    "history": ["_cdc_valid_from", "_cdc_valid_to", "_cdc_from_position", "_cdc_to_position", "_cdc_current"],
+}
+"""Columns that each mode adds, behind the others."""
 CREATE = "CREATE TABLE shop.t (id int NOT NULL, v varchar(20), PRIMARY KEY (id))"
 
 
@@ -42,6 +50,13 @@ def synced(log: Log, lake: Path, records: list[Record], cut: int, rule: dict[str
             script.send(*some)
             script.sync()
     return script
+
+
+def at_each_cut(log: Log, lake: Path, records: list[Record], rule: dict[str, Any]) -> Iterator[Script]:
+    """Yield a pipeline that read a log in two batches, for each place at which the first may end."""
+    for cut in range(len(records)):
+        yield synced(log, lake / str(cut), records, cut, rule)
+        log.partitions.clear()
 
 
 def truncated(pos: int) -> Record:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from tests.histories.comparison import expected_value, lake_type, stored_values
 from tests.histories.ddl_statements import Create
 from tests.histories.kinds import EPOCH, Kind
+from tests.histories.moded_table import OWN_COLUMNS
 from tests.histories.random_kinds import COLUMNS
 from tests.histories.run import Replay
 from tests.histories.source import Column, Content, Name, Row, Structure, quoted
@@ -29,12 +30,6 @@ MISFITS = (
     *("shape.column_unknown", "shape.expression", "shape.converted", "mode.needs_key", "mode.needs_order"),
 )
 """Codes with which a table is parked that its rules do not fit."""
-_OF_MODE = {
-    "mirror": [],
-    "soft_delete": ["_cdc_deleted", "_cdc_deleted_at"],
-    "append": ["_cdc_op", "_cdc_position", "_cdc_time"],
-    "history": ["_cdc_valid_from", "_cdc_valid_to", "_cdc_from_position", "_cdc_to_position", "_cdc_current"],
-}
 _HASHED = Kind("varchar", 64)
 _MASKS = ("hash", "hash", "redact", "truncate(1)", "truncate(month)")
 
@@ -276,7 +271,7 @@ class ShapedReplay(Replay):
         rule = self._rule(".".join(name))
         columns = shaped(content.structure, rule.columns)
         metadata = list(rule.columns.get("metadata", {}).values())
-        of_mode = _OF_MODE[rule.mode]
+        of_mode = OWN_COLUMNS[rule.mode]
         names = [*(column.name for column in columns), *metadata, *of_mode]
         if lake.column_names != names:
             return [f"columns {lake.column_names} instead of {names}"]

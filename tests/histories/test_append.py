@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
+from airflow_provider_cdc.core.apply import later_rows
+from airflow_provider_cdc.core.apply.modes import append
 from tests.histories.debezium_records import row
 from tests.histories.log import Log
-from tests.histories.moded_table import BEGIN, gone, put, statement, synced, truncated
+from tests.histories.moded_table import BEGIN, at_each_cut, gone, put, statement, truncated
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 
@@ -60,9 +63,8 @@ EVENTS: dict[str, tuple[list[Record], list[tuple[Any, ...]]]] = {
 def test_each_change_adds_a_row_wherever_a_batch_ends(name: str, log: Log, lake: Path) -> None:
     records, expected = EVENTS[name]
     records = [*BEGIN, *records]
-    for cut in range(len(records)):
-        assert stored(synced(log, lake / str(cut), records, cut, RULE)) == expected, cut
-        log.partitions.clear()
+    for script in at_each_cut(log, lake, records, RULE):
+        assert stored(script) == expected
 
 
 def test_a_change_that_comes_late_is_added_once(log: Log, lake: Path) -> None:
@@ -80,10 +82,8 @@ def test_a_change_that_comes_late_is_added_once(log: Log, lake: Path) -> None:
 
 def test_a_filter_chooses_changes_by_the_row_that_they_leave(log: Log, lake: Path) -> None:
     records = [*BEGIN, put(40, 1, None, "a"), gone(50, 1, None), gone(60, 2, "b")]
-    for cut in range(len(records)):
-        script = synced(log, lake / str(cut), records, cut, {**RULE, "filter": "v IS NOT NULL"})
-        assert stored(script) == [*FIRST, (2, "b", "delete", 60)], cut
-        log.partitions.clear()
+    for script in at_each_cut(log, lake, records, {**RULE, "filter": "v IS NOT NULL"}):
+        assert stored(script) == [*FIRST, (2, "b", "delete", 60)]
 
 
 def test_a_table_without_a_key_has_its_changes_too(log: Log, lake: Path) -> None:
@@ -91,10 +91,8 @@ def test_a_table_without_a_key_has_its_changes_too(log: Log, lake: Path) -> None
     same = {"id": 1, "v": "a"}
     records = [create, *(row("c", "t", pos, same, time=pos) for pos in (20, 30))]
     records += [row("d", "t", 40, None, before=same, time=40)]
-    for cut in range(len(records)):
-        script = synced(log, lake / str(cut), records, cut, RULE)
-        assert stored(script) == [(1, "a", "insert", 20), (1, "a", "insert", 30), (1, "a", "delete", 40)], cut
-        log.partitions.clear()
+    for script in at_each_cut(log, lake, records, RULE):
+        assert stored(script) == [(1, "a", "insert", 20), (1, "a", "insert", 30), (1, "a", "delete", 40)]
 
 
 def test_a_feed_that_is_to_be_a_mirror_is_made_again_and_back(log: Log, lake: Path) -> None:
@@ -110,3 +108,16 @@ def test_a_feed_that_is_to_be_a_mirror_is_made_again_and_back(log: Log, lake: Pa
     script.send(put(60, 4, "d"))
     script.sync()
     assert stored(script) == [*FIRST, (1, "a", "delete", 40), (3, "c", "insert", 50), (4, "d", "insert", 60)]
+
+
+def test_rows_that_are_too_many_for_memory_are_typed_while_they_are_written(log: Log, lake: Path) -> None:
+    records = [BEGIN[0], *(put(20 + number, number, "v" * 100) for number in range(200)), truncated(900)]
+    script = Script(log, lake, tables={"shop.t": RULE}, policy={"apply_bytes": 1000})
+    script.send(*records)
+    with pytest.MonkeyPatch.context() as patch:
+        typed = list[int]()
+        real = later_rows.typed_later
+        patch.setattr(append, "typed_later", lambda *args, **named: typed.append(1) or real(*args, **named))
+        script.sync()
+    assert typed, "not all at once"
+    assert Counter(row[2] for row in stored(script)) == {"insert": 200, "truncate": 1}

@@ -12,12 +12,12 @@ from deltalake import DeltaTable
 
 from tests.histories.debezium_records import row
 from tests.histories.log import Log
-from tests.histories.moded_table import BEGIN, gone, put, statement, synced, truncated
+from tests.histories.moded_table import BEGIN, OWN_COLUMNS, at_each_cut, gone, put, statement, synced, truncated
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 
 RULE: dict[str, Any] = {"mode": "history"}
-OWN = ["_cdc_valid_from", "_cdc_valid_to", "_cdc_from_position", "_cdc_to_position", "_cdc_current"]
+OWN = OWN_COLUMNS["history"]
 
 
 def millis(time: datetime | None) -> int | None:
@@ -74,9 +74,8 @@ EVENTS: dict[str, tuple[list[Record], list[tuple[Any, ...]]]] = {
 def test_each_event_does_the_same_wherever_a_batch_ends(name: str, log: Log, lake: Path) -> None:
     records, expected = EVENTS[name]
     records = [*BEGIN, *records]
-    for cut in range(len(records)):
-        assert sorted(stored(synced(log, lake / str(cut), records, cut, RULE)), key=repr) == sorted(expected, key=repr)
-        log.partitions.clear()
+    for script in at_each_cut(log, lake, records, RULE):
+        assert sorted(stored(script), key=repr) == sorted(expected, key=repr)
 
 
 @pytest.mark.parametrize("late", [25, 35, 45, 55, 65])
@@ -99,10 +98,8 @@ def test_a_change_that_comes_late_splits_the_version_that_it_falls_in(late: int,
 
 def test_a_row_that_leaves_the_filter_ends(log: Log, lake: Path) -> None:
     records = [*BEGIN, put(40, 1, None, "a"), put(50, 1, "c"), gone(60, 2, "b")]
-    for cut in range(len(records)):
-        script = synced(log, lake / str(cut), records, cut, {**RULE, "filter": "v IS NOT NULL"})
-        assert stored(script) == [(1, "a", 20, 40), (2, "b", 30, 60), (1, "c", 50, None)], cut
-        log.partitions.clear()
+    for script in at_each_cut(log, lake, records, {**RULE, "filter": "v IS NOT NULL"}):
+        assert stored(script) == [(1, "a", 20, 40), (2, "b", 30, 60), (1, "c", 50, None)]
 
 
 def test_a_table_without_a_key_is_parked(log: Log, lake: Path) -> None:

@@ -12,18 +12,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from deltalake import DeltaTable
 
+from airflow_provider_cdc.core.documents import Rebuild
+from spark_jobs.driver.run_batch import sync
 from tests.histories.cases import case_of
 from tests.histories.ddl_statements import Create
 from tests.histories.log import Log
+from tests.histories.moded_table import BEGIN, OWN_COLUMNS, gone, put, synced
 from tests.histories.plain_tables import INT, KEYED, KEYLESS, A, B, T, rows
 from tests.histories.row_statements import Delete, Update
-from tests.histories.run import Case, Replay
+from tests.histories.run import Case, Replay, inline
 from tests.histories.source import Column, Structure
 from tests.histories.tools import Style
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "modes.md"
-MODES = ("mirror", "soft_delete", "append", "history")
+MODES = tuple(OWN_COLUMNS)  # in the order of the page
 WIDE = Structure((A, B, Column("c", INT)), ("a",))
 CASES = {
     "a table without key": Case(1, (Create(T, KEYLESS), rows(1, 2), Delete(T, (0,))), format="debezium-json"),
@@ -102,3 +106,21 @@ def test_the_modes_agree_on_the_rows_that_are_there(name: str, log: Log, lake: P
                 compared += there.num_rows
                 assert multiset(actual.filter(condition), there.column_names) == multiset(there, there.column_names)
     assert compared > 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_table_of_each_mode_can_be_compared_with_the_change_log(
+    mode: str, log: Log, lake: Path, tmp_path: Path
+) -> None:
+    records = [*BEGIN, put(40, 1, "x", "a"), gone(50, 1, "x"), put(60, 5, "e"), put(70, 5, "f", "e")]
+    script = synced(log, lake, records, 4, {"mode": mode})
+
+    def differences(scratch: str) -> dict[str, int]:
+        order = Rebuild(["shop.t"], compared=True)
+        job = replace(script._job(script.ends), order=order, scratch=str(tmp_path / scratch))
+        (line,) = sync(job, {}, inline, lambda text: None).tables
+        return line.contradictions
+
+    assert differences("before") == {}
+    DeltaTable(str(script.root / "shop" / "t")).delete("id = 5")
+    assert differences("after") == {"row_missing": {"mirror": 1, "soft_delete": 1, "append": 2, "history": 2}[mode]}

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from tests.histories.debezium_records import row
 from tests.histories.log import Log
-from tests.histories.moded_table import BEGIN, at, gone, put, statement, synced, truncated
+from tests.histories.moded_table import BEGIN, at, at_each_cut, gone, put, statement, synced, truncated
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 
@@ -84,26 +84,21 @@ EVENTS: dict[str, tuple[list[Record], dict[int, tuple[Any, ...]]]] = {
 def test_each_event_does_the_same_wherever_a_batch_ends(name: str, log: Log, lake: Path) -> None:
     records, expected = EVENTS[name]
     records = [*BEGIN, *records]
-    for cut in range(len(records)):
-        assert stored(synced(log, lake / str(cut), records, cut, RULE)) == expected, cut
-        log.partitions.clear()
+    for script in at_each_cut(log, lake, records, RULE):
+        assert stored(script) == expected
 
 
 def test_a_row_that_leaves_the_filter_is_flagged_as_it_was_when_it_passed(log: Log, lake: Path) -> None:
     records = [*BEGIN, put(40, 1, None, "a"), put(50, 3, None), gone(60, 1, None), gone(70, 3, None), gone(80, 2, "b")]
     rule = {**RULE, "filter": "v IS NOT NULL"}
-    for cut in range(len(records)):
-        script = synced(log, lake / str(cut), records, cut, rule)
-        assert stored(script) == {1: ("a", True, at(40)), 2: ("b", True, at(80))}, cut
-        log.partitions.clear()
+    for script in at_each_cut(log, lake, records, rule):
+        assert stored(script) == {1: ("a", True, at(40)), 2: ("b", True, at(80))}
 
 
 def test_a_row_that_passes_the_filter_again_is_there_again(log: Log, lake: Path) -> None:
     records = [*BEGIN, put(40, 1, None, "a"), row("u", "t", 50, {"id": 1, "v": "c"}, key=("id",), time=50)]
-    for cut in range(len(records)):
-        script = synced(log, lake / str(cut), records, cut, {**RULE, "filter": "v IS NOT NULL"})
-        assert stored(script) == {1: ("c", *THERE), 2: ("b", *THERE)}, cut
-        log.partitions.clear()
+    for script in at_each_cut(log, lake, records, {**RULE, "filter": "v IS NOT NULL"}):
+        assert stored(script) == {1: ("c", *THERE), 2: ("b", *THERE)}
 
 
 def test_a_new_key_leaves_the_flagged_rows_that_can_have_it(log: Log, lake: Path) -> None:
@@ -118,12 +113,10 @@ def test_a_new_key_leaves_the_flagged_rows_that_can_have_it(log: Log, lake: Path
         statement(alter, 50),
         row("c", "t", 60, {"id": 6, "v": "d"}, key=("v",), time=60),
     ]
-    for cut in range(len(records)):
-        script = synced(log, lake / str(cut), records, cut, RULE)
+    for script in at_each_cut(log, lake, records, RULE):
         rows = DeltaTable(str(script.root / "shop" / "t")).to_pyarrow_table().to_pylist()
         there = {(each["id"], each["v"], each["_cdc_deleted"]) for each in rows}
-        assert there == {(2, "a", False), (3, "b", True), (4, "", True), (5, "c", False), (6, "d", False)}, cut
-        log.partitions.clear()
+        assert there == {(2, "a", False), (3, "b", True), (4, "", True), (5, "c", False), (6, "d", False)}
 
 
 def test_a_table_without_a_key_waits_until_it_has_another_mode(log: Log, lake: Path) -> None:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.apply.clock_order import moments_and_partitions
 from airflow_provider_cdc.core.apply.rewinding import rewind_needed
 from airflow_provider_cdc.core.apply.row_copies import sources_of
-from airflow_provider_cdc.core.apply.row_sets import group_numbers
+from airflow_provider_cdc.core.apply.row_sets import group_numbers, numbers_among
 from airflow_provider_cdc.core.apply.row_typing import ABSENT, RowTyper
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.apply.update_chains import Chains, KeyEvents
@@ -169,12 +169,5 @@ class Completion:
             raise rewind_needed(str(self._typer.timeline.last_name), what, position)
         keys = self._keys.take(pa.array(chains.stored[needed]))
         rows = self._stored(keys)
-        both = [
-            pa.chunked_array([*keys.column(name).chunks, *rows.column(name).chunks], keys.schema.field(name).type)
-            for name in keys.column_names
-        ]
-        groups = group_numbers(both)
-        row_of: IntArray = np.full(int(groups.max(initial=0)) + 1, -1)
-        row_of[groups[len(needed) :]] = np.arange(rows.num_rows)
-        stored_row[needed] = row_of[groups[: len(needed)]]
+        stored_row[needed] = numbers_among(keys, rows.select(keys.column_names))
         return rows, stored_row

@@ -29,7 +29,7 @@ from airflow_provider_cdc.core.apply.rewinding import rewind_needed
 from airflow_provider_cdc.core.apply.row_copies import without_copies
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
-from airflow_provider_cdc.core.apply.rows_without_key import without_passed_over
+from airflow_provider_cdc.core.apply.rows_without_key import KeylessRows, without_passed_over
 from airflow_provider_cdc.core.apply.schema_mapping import AS_AT_SOURCE, Mapper, TableColumns
 from airflow_provider_cdc.core.apply.source_order import behind, under
 from airflow_provider_cdc.core.apply.stored_rows import ReadRows, Stored
@@ -80,11 +80,10 @@ def resolve(
     stored = Stored(None if base is None else read, base, _mapper(timeline, options, columns), timeline.versions)
     row_indexes, clears = _after_truncates(typer, base_position)
     plan = MergePlan([], typer.failures, typer.lossy, changes.counts())
-    mode = MODES[columns.shape.mode.name]
+    mode, first = MODES[columns.shape.mode.name], version_of(base, timeline, base_position)
     made_of = columns.shape.made_of(timeline.versions[-1].schema, options)
-    first = version_of(base, timeline, base_position)
     stretches = _stretches(typer, row_indexes, first, made_of, [] if mode.keeps_rows else clears)
-    later = changes.images["after"].stored and len(stretches) == 1 and mode.is_mirror
+    later = changes.images["after"].stored and len(stretches) == 1 and mode.types_later
     for last, of_step, emptied in stretches:
         clear = emptied is not None and mode.is_mirror
         if timeline.versions[last].schema.key:
@@ -94,7 +93,8 @@ def resolve(
         else:
             of_step = without_passed_over(typer, of_step, snapshot_position or timeline.versions[0].position)
             earlier = None if clear or plan.steps else _under(open_removals, base, stored.mapper, last)
-            plan.steps.append(mode.without_key(typer, of_step, last, clear, later, earlier, base_position))
+            keyless = KeylessRows(typer, of_step, last, clear, later, earlier, base_position)
+            plan.steps.append(mode.without_key(keyless))
             plan.steps[-1].witness = witness_of_gaps(typer, of_step, base_position, verification)
         verification = None  # rows of later steps are not stored ones
     return _with_truncates(plan, clears, stored.mapper)
@@ -104,6 +104,7 @@ def _with_truncates(plan: MergePlan, clears: Sequence[Emptied], mapper: Mapper) 
     """Return a plan with the rows that stand for TRUNCATEs."""
     mode, step = MODES[mapper.mode.name], plan.steps[-1]
     if mode.keeps_rows and clears:
+        step.type_now()
         step.upserts = pa.concat_tables([step.upserts, mode.of_truncates(clears, mapper.nothing(step.version))])
     return plan
 

@@ -111,6 +111,22 @@ def without_keys(content: pa.Table, keys: pa.Table, names: Sequence[str]) -> pa.
     return content.filter(pa.array(~having_keys(content, keys, names)))
 
 
+def numbers_among(rows: pa.Table, keys: pa.Table) -> IntArray:
+    """Return of each row the number of its key among different keys, -1 where it is none of them.
+
+    :param rows: have the columns of ``keys``, whose types count, maybe among others.
+    """
+    both = [
+        pa.chunked_array([*keys.column(name).chunks, *rows.column(name).chunks], keys.schema.field(name).type)
+        for name in keys.column_names
+    ]
+    groups = group_numbers(both)
+    number_of: IntArray = np.full(int(groups.max(initial=0)) + 1, -1)
+    number_of[groups[: keys.num_rows]] = np.arange(keys.num_rows)
+    numbers: IntArray = number_of[groups[keys.num_rows :]]
+    return numbers
+
+
 def having_keys(content: pa.Table, keys: pa.Table, names: Sequence[str]) -> BoolArray:
     """Return of each row of ``content`` whether its key columns ``names`` equal some row of ``keys``."""
     if not content.num_rows or not keys.num_rows:

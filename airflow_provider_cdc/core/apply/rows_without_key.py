@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -23,16 +24,9 @@ from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.values.fields import KEYLESS_SNAPSHOT_ROW
 
 
-def of_rows_without_key(
-    typer: RowTyper,
-    row_indexes: IntArray,
-    last: int,
-    clear: bool,
-    later: bool,
-    earlier: OpenRemovals | None,
-    base_position: str,
-) -> MergeStep:
-    """Return the step of a table without key.
+@dataclass(frozen=True, slots=True)
+class KeylessRows:
+    """The changes of one step of a table without key.
 
     :param row_indexes: of its rows.
     :param last: schema version of its end.
@@ -41,11 +35,25 @@ def of_rows_without_key(
     :param earlier: removals of earlier batches that have found no row, under the schema of ``last``.
     :param base_position: newest position that the stored rows went through.
     """
+
+    typer: RowTyper
+    row_indexes: IntArray
+    last: int
+    clear: bool
+    later: bool
+    earlier: OpenRemovals | None
+    base_position: str
+
+
+def of_rows_without_key(keyless: KeylessRows) -> MergeStep:
+    """Return the step of a table without key."""
+    typer, row_indexes, last, clear = keyless.typer, keyless.row_indexes, keyless.last, keyless.clear
+    earlier, base_position = keyless.earlier, keyless.base_position
     row_indexes, _ = without_copies(typer.changes, row_indexes, typer.flags("applied"), typer.wire)
     added = typer.changes.are("snapshot", "insert", "update", rows=row_indexes)
     removed = typer.changes.are("delete", "update", rows=row_indexes)
     schema, none = typer.timeline.versions[last].schema, typer.mapper.nothing(last)
-    if later and not removed.any() and earlier is None:
+    if keyless.later and not removed.any() and earlier is None:
         rows = typed_later(typer, row_indexes[added], last, partial=False)
         as_typed = partial(_positions_as_typed, typer.changes, row_indexes[added])
         return MergeStep(last, schema, clear, none, none, as_typed, later=rows)

@@ -26,7 +26,7 @@ from airflow_provider_cdc.core.apply.contradictions import (
     Verification,
 )
 from airflow_provider_cdc.core.apply.record_keys import KeyEvents
-from airflow_provider_cdc.core.apply.row_sets import group_numbers
+from airflow_provider_cdc.core.apply.row_sets import numbers_among
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.source_order import moments_of, of_snapshots
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
@@ -120,11 +120,7 @@ class Witness(GapWitness):
         names = self._keys.column_names
         if not len(self._begins) or not rows.num_rows:
             return
-        stored = rows.select(names).cast(self._keys.schema)
-        groups = group_numbers(pa.concat_tables([self._keys, stored]).columns)
-        mine: IntArray = np.full(int(groups.max()) + 1, -1)
-        mine[groups[: len(self._begins)]] = np.arange(len(self._begins))
-        met = mine[groups[len(self._begins) :]]
+        met = numbers_among(rows.select(names).cast(self._keys.schema), self._keys)
         there = np.flatnonzero(met >= 0)
         self._met[met[there]] = True
         there = there[self._finds[met[there]] == _Finds.A_ROW]

@@ -231,6 +231,11 @@ class TableRules:
         return replace(policy, **overrides) if overrides else policy
 
     @property
+    def state_modes(self) -> bool:
+        """Return whether a rule gives a table a mode."""
+        return any(rule.mode for rule in self.tables.values())
+
+    @property
     def leave_columns_out(self) -> bool:
         """Return whether a rule names columns that are in no row."""
         return any(rule.exclude_columns for rule in self.tables.values())

@@ -24,6 +24,10 @@ MODE_IDS = -10
 """Ids of columns that a mode adds are this and below."""
 
 
+SOURCE_TIME = pa.timestamp("us", "UTC")
+"""Type of columns that hold a time of the source."""
+
+
 class RowInputs(Protocol):
     """Give what the columns of some rows are made of.
 

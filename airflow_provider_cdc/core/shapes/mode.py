@@ -19,6 +19,7 @@ class ModeColumns(Protocol):
     :ivar has_key: the key of the source's table identifies its rows; else each change adds a row.
     :ivar further_key: ids of its columns that identify a row in addition to the key of the source's table.
     :ivar needs_order: the order of changes has to be exact.
+    :ivar types_later: rows may be typed when they are written: each of them is right by itself.
     :ivar keeps_rows: stored rows stay as they are where the source's table is emptied.
     :ivar of_change: columns of the change log, beyond those of every table, that it reads.
     :ivar of_source: condition of the rows that the source's table has, None for all.
@@ -29,6 +30,7 @@ class ModeColumns(Protocol):
     has_key: bool
     further_key: tuple[int, ...]
     needs_order: bool
+    types_later: bool
     keeps_rows: bool
     of_change: tuple[str, ...]
     of_source: pc.Expression | None
@@ -49,6 +51,7 @@ class AsAtSource:
     has_key = True
     further_key: tuple[int, ...] = ()
     needs_order = False
+    types_later = True
     keeps_rows = False
     of_change: tuple[str, ...] = ()
     of_source: pc.Expression | None = None

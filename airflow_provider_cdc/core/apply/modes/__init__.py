@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The modes of stored tables: which rows one has."""
+"""The modes of stored tables: which rows one has. Each is a mirror but for what it says itself."""
 
 from __future__ import annotations
 

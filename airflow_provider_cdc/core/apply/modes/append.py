@@ -8,19 +8,18 @@ from functools import partial
 
 import pyarrow as pa
 
-from airflow_provider_cdc.core.apply.merge_plan import Emptied, MergeStep, OpenRemovals
+from airflow_provider_cdc.core.apply.later_rows import typed_later
+from airflow_provider_cdc.core.apply.merge_plan import Emptied, MergeStep
 from airflow_provider_cdc.core.apply.modes.mirror import Mirror
 from airflow_provider_cdc.core.apply.row_copies import without_copies
-from airflow_provider_cdc.core.apply.row_typing import RowTyper
+from airflow_provider_cdc.core.apply.rows_without_key import KeylessRows
 from airflow_provider_cdc.core.apply.typed_rows import together
-from airflow_provider_cdc.core.arrays import IntArray
-from airflow_provider_cdc.core.shapes.columns import MODE_IDS, RowInputs, SourceColumns, TargetColumn
+from airflow_provider_cdc.core.shapes.columns import MODE_IDS, SOURCE_TIME, RowInputs, SourceColumns, TargetColumn
 
-_TIME = pa.timestamp("us", "UTC")
 _COLUMNS = {
     "_cdc_op": ("op", pa.string()),
     "_cdc_position": ("position", pa.string()),
-    "_cdc_time": ("source_time", _TIME),
+    "_cdc_time": ("source_time", SOURCE_TIME),
 }
 """Name of each column -> column of the change log, and type."""
 
@@ -42,30 +41,25 @@ class Append(Mirror):
             for number, (name, (what, kind)) in enumerate(_COLUMNS.items())
         ]
 
-    def without_key(
-        self,
-        typer: RowTyper,
-        row_indexes: IntArray,
-        last: int,
-        clear: bool,
-        later: bool,
-        earlier: OpenRemovals | None,
-        base_position: str,
-    ) -> MergeStep:
+    def without_key(self, keyless: KeylessRows) -> MergeStep:
         """Return a step that adds a row for each change: the row after it, of a delete the row before."""
-        row_indexes, _ = without_copies(typer.changes, row_indexes, typer.flags("applied"), typer.wire)
+        typer, last = keyless.typer, keyless.last
+        row_indexes, _ = without_copies(typer.changes, keyless.row_indexes, typer.flags("applied"), typer.wire)
         removed = typer.changes.are("delete", rows=row_indexes)
+        schema, none = typer.timeline.versions[last].schema, typer.mapper.nothing(last)
+        if keyless.later and not removed.any():
+            rows = typed_later(typer, row_indexes, last, partial=False)
+            return MergeStep(last, schema, keyless.clear, none, none, later=rows)
         after = typer.typed(row_indexes[~removed], "after", last).in_target()
         before = typer.typed(row_indexes[removed], "before", last).in_target()
-        schema, none = typer.timeline.versions[last].schema, typer.mapper.nothing(last)
-        return MergeStep(last, schema, clear, together([after, before]).rows, none)
+        return MergeStep(last, schema, keyless.clear, together([after, before]).rows, none)
 
     def of_truncates(self, truncates: Sequence[Emptied], nothing: pa.Table) -> pa.Table:
         """Return a row for each TRUNCATE."""
         values = {
             "_cdc_op": pa.array(["truncate"] * len(truncates), pa.string()),
             "_cdc_position": pa.array([one.position for one in truncates], pa.string()),
-            "_cdc_time": pa.array([one.time for one in truncates], pa.int64()).cast(_TIME),
+            "_cdc_time": pa.array([one.time for one in truncates], pa.int64()).cast(SOURCE_TIME),
         }
         columns = [
             values[field.name] if field.name in values else pa.nulls(len(truncates), field.type)

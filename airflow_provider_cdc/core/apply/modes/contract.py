@@ -12,16 +12,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.apply.merge_plan import Emptied, MergeStep, OpenRemovals
+from airflow_provider_cdc.core.apply.merge_plan import Emptied, MergeStep
 from airflow_provider_cdc.core.apply.partial_images import Completion, StoredRows, key_events
 from airflow_provider_cdc.core.apply.record_keys import KeyEvents
 from airflow_provider_cdc.core.apply.row_copies import sources_of
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
+from airflow_provider_cdc.core.apply.rows_without_key import KeylessRows
 from airflow_provider_cdc.core.apply.source_order import moments_of
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
-from airflow_provider_cdc.core.shapes.columns import SourceColumns
+from airflow_provider_cdc.core.shapes.columns import SOURCE_TIME, SourceColumns
 from airflow_provider_cdc.core.shapes.mode import ModeColumns
 
 
@@ -78,7 +79,7 @@ class NewestEvents:
         """Return the source's times of events; that of none, -1, is NULL."""
         rows = self.events.rows[some] if len(self.events.rows) else some
         times = self.typer.changes.rows.column("source_time").take(pa.array(rows, mask=some < 0))
-        return times.combine_chunks().cast(pa.timestamp("us", "UTC"))
+        return times.combine_chunks().cast(SOURCE_TIME)
 
     def passing(self) -> BoolArray:
         """Return after which events the key's row passes the filter, taken for granted of rows that cannot be made."""
@@ -153,6 +154,11 @@ def demand_key(mode: ModeColumns, source: SourceColumns) -> None:
         )
 
 
+def with_values(rows: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Return rows with other values in a column."""
+    return rows.set_column(rows.column_names.index(name), rows.schema.field(name), values)
+
+
 def first_of_each(rows: pa.Table, key: Sequence[str], order: Sequence[tuple[str, str]]) -> pa.Table:
     """Return one row of each key: the first in an order; of several that are first there, always the same one."""
     others = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
@@ -168,17 +174,8 @@ class TableMode(ModeColumns, Protocol):
         """Return what a step changes in the rows of a table with a key."""
         ...
 
-    def without_key(
-        self,
-        typer: RowTyper,
-        row_indexes: IntArray,
-        last: int,
-        clear: bool,
-        later: bool,
-        earlier: OpenRemovals | None,
-        base_position: str,
-    ) -> MergeStep:
-        """Return a step of rows without a key, as :func:`of_rows_without_key` does."""
+    def without_key(self, keyless: KeylessRows) -> MergeStep:
+        """Return a step of rows without a key."""
         ...
 
     def of_truncates(self, truncates: Sequence[Emptied], nothing: pa.Table) -> pa.Table:

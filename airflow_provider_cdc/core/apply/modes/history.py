@@ -12,15 +12,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.merge_plan import Emptied
-from airflow_provider_cdc.core.apply.modes.contract import KeyedRows, NewestEvents, demand_key, first_of_each
+from airflow_provider_cdc.core.apply.modes.contract import (
+    KeyedRows,
+    NewestEvents,
+    demand_key,
+    first_of_each,
+    with_values,
+)
 from airflow_provider_cdc.core.apply.modes.mirror import Mirror
-from airflow_provider_cdc.core.apply.row_sets import group_numbers
+from airflow_provider_cdc.core.apply.row_sets import group_numbers, numbers_among
 from airflow_provider_cdc.core.apply.source_order import of_snapshots
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
-from airflow_provider_cdc.core.shapes.columns import MODE_IDS, RowInputs, SourceColumns, TargetColumn
+from airflow_provider_cdc.core.shapes.columns import MODE_IDS, SOURCE_TIME, RowInputs, SourceColumns, TargetColumn
 
-_TIME = pa.timestamp("us", "UTC")
 VALID_FROM, VALID_TO, CURRENT = "_cdc_valid_from", "_cdc_valid_to", "_cdc_current"
 FROM, TO = "_cdc_from_position", "_cdc_to_position"
 _IDS = {name: MODE_IDS - 20 - number for number, name in enumerate((VALID_FROM, VALID_TO, FROM, TO, CURRENT))}
@@ -31,6 +36,7 @@ class History(Mirror):
 
     name: str = "history"
     is_mirror = False
+    types_later = False
     needs_order = True
     further_key: tuple[int, ...] = (_IDS[FROM],)
     of_change: tuple[str, ...] = ("source_time",)
@@ -43,8 +49,8 @@ class History(Mirror):
         """
         demand_key(self, source)
         made: dict[str, tuple[pa.DataType, Callable[[RowInputs], pa.Array]]] = {
-            VALID_FROM: (_TIME, lambda rows: rows.of_change("source_time").cast(_TIME)),
-            VALID_TO: (_TIME, partial(_nulls, _TIME)),
+            VALID_FROM: (SOURCE_TIME, lambda rows: rows.of_change("source_time").cast(SOURCE_TIME)),
+            VALID_TO: (SOURCE_TIME, partial(_nulls, SOURCE_TIME)),
             FROM: (pa.string(), lambda rows: rows.of_change("position").cast(pa.string())),
             TO: (pa.string(), partial(_nulls, pa.string())),
             CURRENT: (pa.bool_(), lambda rows: pa.repeat(pa.scalar(True), rows.count)),
@@ -88,9 +94,9 @@ class History(Mirror):
     def emptied(self, rows: pa.Table, emptied: Emptied) -> pa.Table:
         """Return the rows; those that were current end there."""
         there = rows.column(CURRENT)
-        for name, value in ((VALID_TO, pa.scalar(emptied.time, _TIME)), (TO, pa.scalar(emptied.position))):
-            rows = _with(rows, name, pc.if_else(there, value, rows.column(name)))
-        return _with(rows, CURRENT, pa.repeat(pa.scalar(False), rows.num_rows))
+        for name, value in ((VALID_TO, pa.scalar(emptied.time, SOURCE_TIME)), (TO, pa.scalar(emptied.position))):
+            rows = with_values(rows, name, pc.if_else(there, value, rows.column(name)))
+        return with_values(rows, CURRENT, pa.repeat(pa.scalar(False), rows.num_rows))
 
     def rekeyed(self, rows: pa.Table, key: Sequence[str]) -> pa.Table:
         """Return the rows, of several with one key and one begin the current one."""
@@ -99,10 +105,6 @@ class History(Mirror):
 
 def _nulls(kind: pa.DataType, rows: RowInputs) -> pa.Array:
     return pa.nulls(rows.count, kind)
-
-
-def _with(rows: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:
-    return rows.set_column(rows.column_names.index(name), rows.schema.field(name), values)
 
 
 def _lasts(groups: IntArray, moments: IntArray) -> BoolArray:
@@ -132,14 +134,7 @@ class _StoredVersions:
         firsts = order[np.unique(groups, return_index=True)[1]] if len(order) else order
         keys = newest.keys_of(firsts)
         stored = newest.every_stored(keys)
-        both = [
-            pa.chunked_array([*keys.column(name).chunks, *stored.column(name).chunks], keys.schema.field(name).type)
-            for name in keys.column_names
-        ]
-        numbers = group_numbers(both)
-        mine: IntArray = np.full(int(numbers.max(initial=0)) + 1, -1)
-        mine[numbers[: keys.num_rows]] = np.arange(keys.num_rows)
-        key_of = mine[numbers[keys.num_rows :]]
+        key_of = numbers_among(stored, keys)
         self.rows = stored.filter(pa.array(key_of >= 0))
         key_of = key_of[key_of >= 0]
         self.groups = newest.events.groups[firsts][key_of]
@@ -216,9 +211,9 @@ class _Spans:
         behind = pa.array(np.minimum(there + 1, max(len(self.groups) - 1, 0)), mask=~follows[there])
         versions = rows.take(pa.array(self.rows[there]))
         before = versions.column(TO)
-        versions = _with(versions, TO, self.positions.take(behind))
-        versions = _with(versions, VALID_TO, self.times.take(behind))
-        versions = _with(versions, CURRENT, pa.array(~follows[there]))
+        versions = with_values(versions, TO, self.positions.take(behind))
+        versions = with_values(versions, VALID_TO, self.times.take(behind))
+        versions = with_values(versions, CURRENT, pa.array(~follows[there]))
         unchanged = pc.fill_null(pc.equal(before, versions.column(TO)), False)
         both_open = pc.and_(before.is_null(), versions.column(TO).is_null())
         same: BoolArray = pc.or_(unchanged, both_open).to_numpy()

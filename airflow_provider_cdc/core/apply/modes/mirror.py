@@ -7,11 +7,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from airflow_provider_cdc.core.apply.merge_plan import Emptied, MergeStep, OpenRemovals
+from airflow_provider_cdc.core.apply.merge_plan import Emptied, MergeStep
 from airflow_provider_cdc.core.apply.modes.contract import KeyedRows, NewestEvents
-from airflow_provider_cdc.core.apply.row_typing import RowTyper
-from airflow_provider_cdc.core.apply.rows_without_key import of_rows_without_key
-from airflow_provider_cdc.core.arrays import IntArray
+from airflow_provider_cdc.core.apply.rows_without_key import KeylessRows, of_rows_without_key
 from airflow_provider_cdc.core.shapes.mode import AsAtSource
 
 
@@ -28,18 +26,9 @@ class Mirror(AsAtSource):
         leaving = upserts.rows.select(deletes.column_names).filter(pa.array(~upserts.passes))
         return KeyedRows(upserts.in_target(), pa.concat_tables([deletes, leaving]))
 
-    def without_key(
-        self,
-        typer: RowTyper,
-        row_indexes: IntArray,
-        last: int,
-        clear: bool,
-        later: bool,
-        earlier: OpenRemovals | None,
-        base_position: str,
-    ) -> MergeStep:
+    def without_key(self, keyless: KeylessRows) -> MergeStep:
         """Return what the changes add and take away."""
-        return of_rows_without_key(typer, row_indexes, last, clear, later, earlier, base_position)
+        return of_rows_without_key(keyless)
 
     def of_truncates(self, truncates: Sequence[Emptied], nothing: pa.Table) -> pa.Table:
         """Return no rows."""

@@ -10,15 +10,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.merge_plan import Emptied
-from airflow_provider_cdc.core.apply.modes.contract import KeyedRows, NewestEvents, demand_key, first_of_each
+from airflow_provider_cdc.core.apply.modes.contract import (
+    KeyedRows,
+    NewestEvents,
+    demand_key,
+    first_of_each,
+    with_values,
+)
 from airflow_provider_cdc.core.apply.modes.mirror import Mirror
-from airflow_provider_cdc.core.apply.row_sets import group_numbers
+from airflow_provider_cdc.core.apply.row_sets import numbers_among
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
-from airflow_provider_cdc.core.shapes.columns import MODE_IDS, RowInputs, SourceColumns, TargetColumn
+from airflow_provider_cdc.core.shapes.columns import MODE_IDS, SOURCE_TIME, RowInputs, SourceColumns, TargetColumn
 
 DELETED, DELETED_AT = "_cdc_deleted", "_cdc_deleted_at"
-_TIME = pa.timestamp("us", "UTC")
 
 
 class SoftDelete(Mirror):
@@ -26,6 +31,7 @@ class SoftDelete(Mirror):
 
     name: str = "soft_delete"
     is_mirror = False
+    types_later = False
     of_change: tuple[str, ...] = ("source_time",)
     of_source: pc.Expression | None = ~pc.field(DELETED)
 
@@ -38,7 +44,7 @@ class SoftDelete(Mirror):
         mark = f"mode {self.name}"
         return [
             TargetColumn(MODE_IDS, DELETED, pa.bool_(), mark, make=_there),
-            TargetColumn(MODE_IDS - 1, DELETED_AT, _TIME, mark, make=_no_time),
+            TargetColumn(MODE_IDS - 1, DELETED_AT, SOURCE_TIME, mark, make=_no_time),
         ]
 
     def merged(self, newest: NewestEvents) -> KeyedRows:
@@ -74,7 +80,7 @@ class SoftDelete(Mirror):
     def emptied(self, rows: pa.Table, emptied: Emptied) -> pa.Table:
         """Return the rows, all flagged; those that were keep their time."""
         there = pc.invert(rows.column(DELETED)).to_numpy()
-        return _with_flags(rows, there, pa.repeat(pa.scalar(emptied.time, _TIME), rows.num_rows))
+        return _with_flags(rows, there, pa.repeat(pa.scalar(emptied.time, SOURCE_TIME), rows.num_rows))
 
     def rekeyed(self, rows: pa.Table, key: Sequence[str]) -> pa.Table:
         """Return the rows but flagged ones that have the key of a row that is there, or that went later."""
@@ -86,7 +92,7 @@ def _there(rows: RowInputs) -> pa.Array:
 
 
 def _no_time(rows: RowInputs) -> pa.Array:
-    return pa.nulls(rows.count, _TIME)
+    return pa.nulls(rows.count, SOURCE_TIME)
 
 
 def _with_flags(rows: pa.Table, flagged: BoolArray, times: pa.Array | pa.ChunkedArray) -> pa.Table:
@@ -96,20 +102,16 @@ def _with_flags(rows: pa.Table, flagged: BoolArray, times: pa.Array | pa.Chunked
     """
     if not flagged.any():
         return rows
-    names, mask = rows.column_names, pa.array(flagged)
-    flags = pc.or_(rows.column(DELETED), mask)
-    rows = rows.set_column(names.index(DELETED), rows.schema.field(DELETED), flags)
-    when = pc.if_else(mask, times, rows.column(DELETED_AT))
-    return rows.set_column(names.index(DELETED_AT), rows.schema.field(DELETED_AT), when)
+    mask = pa.array(flagged)
+    rows = with_values(rows, DELETED, pc.or_(rows.column(DELETED), mask))
+    return with_values(rows, DELETED_AT, pc.if_else(mask, times, rows.column(DELETED_AT)))
 
 
 def _first_fresh(newest: NewestEvents, order: IntArray, begins: IntArray) -> IntArray:
     """Return of each place, by key, the first event of its key that the stored rows did not go through."""
-    rows = newest.events.rows[order]
-    fresh = ~newest.applied[rows] & ~newest.typer.flags("older")[rows]
-    first: IntArray = np.full(len(order), len(order))
-    np.minimum.at(first, begins, np.where(fresh, np.arange(len(order)), len(order)))
-    return order[np.minimum(first[begins], max(len(order) - 1, 0))] if len(order) else order
+    applied = np.bincount(begins[~newest.unapplied[order]], minlength=len(order))  # of a key those come first
+    first: IntArray = order[np.minimum(begins + applied[begins], len(order) - 1)]
+    return first
 
 
 def _ended_before(newest: NewestEvents, gone: IntArray, ended_by: IntArray) -> pa.Table:
@@ -124,15 +126,7 @@ def _ended_before(newest: NewestEvents, gone: IntArray, ended_by: IntArray) -> p
         return flagged
     keys = newest.keys_of(gone[rest])
     stored = newest.stored_rows(keys)
-    names = keys.column_names
-    both = [
-        pa.chunked_array([*keys.column(name).chunks, *stored.column(name).chunks], keys.schema.field(name).type)
-        for name in names
-    ]
-    groups = group_numbers(both)
-    key_of: IntArray = np.full(int(groups.max(initial=0)) + 1, -1)
-    key_of[groups[: keys.num_rows]] = np.arange(keys.num_rows)
-    mine = key_of[groups[keys.num_rows :]]
+    mine = numbers_among(stored, keys)
     ended = ended_by[rest][mine[mine >= 0]]
     went = stored.filter(pa.array(mine >= 0))
     there: BoolArray = np.ones(went.num_rows, dtype=bool)

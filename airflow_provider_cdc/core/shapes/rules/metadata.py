@@ -9,9 +9,9 @@ from functools import partial
 import pyarrow as pa
 
 from airflow_provider_cdc.core.config.column_rules import METADATA
-from airflow_provider_cdc.core.shapes.columns import OWN_IDS, RowInputs, SourceColumns, TargetColumn
+from airflow_provider_cdc.core.shapes.columns import OWN_IDS, SOURCE_TIME, RowInputs, SourceColumns, TargetColumn
 
-_TYPES = {"source_time": pa.timestamp("us", "UTC")}
+_TYPES = {"source_time": SOURCE_TIME}
 IDS = {name: OWN_IDS - number for number, name in enumerate(METADATA)}
 
 
