@@ -4,7 +4,7 @@
 Dynamic archives are described in JEP 350. One saves a driver about half of its CPU time; to write it takes the JVM
 some seconds at its end. The second batch on a machine writes it: where only one batch runs (a container for each task),
 it would cost time and gain nothing. The JVM itself checks that Java and jars are those of the archive, and ignores the
-archive otherwise.
+archive otherwise. A machine keeps the few archives that were used last: each environment has its own.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import hashlib
 import os
 import shlex
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from airflow_provider_cdc.engine.cache import is_private, private_folder
 
 _SEEN = ".seen"
 _TRIES = 3  # each attempt takes seconds, so there is a limit
+_ARCHIVES = 4  # two environments, each with and without a session; an archive takes 60 to 200 MB
 # The JVM logs every class that it leaves out of the archive.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
@@ -48,8 +50,7 @@ class ClassArchive:
         :param well: whether the JVM ended by itself.
         """
         if not well:
-            for file in (self.stored, self.stored.with_suffix(_SEEN)):
-                file.unlink(missing_ok=True)
+            _delete(self.stored)
         elif self.output is not None and self.output.exists():
             part = self.stored.with_name(f".{self.stored.name}.{os.getpid()}")
             try:
@@ -58,6 +59,9 @@ class ClassArchive:
                 with part.open("rb") as copy:
                     os.fsync(copy.fileno())  # a truncated archive would crash the JVM
                 part.replace(self.stored)
+                used = sorted(self.stored.parent.glob("*.jsa"), key=lambda file: file.stat().st_mtime)
+                for file in used[:-_ARCHIVES]:
+                    _delete(file)
             except OSError:  # a full disk costs speed, but no batch
                 part.unlink(missing_ok=True)
 
@@ -84,6 +88,8 @@ def class_archive(
     for folder in (cache, stored.parent):
         private_folder(folder)
     if is_private(stored):
+        with suppress(OSError):  # on a read-only disk nothing is deleted either
+            os.utime(stored)
         return ClassArchive(stored, None)
     try:
         stored.unlink(missing_ok=True)  # written by another user: Java would run the classes in it
@@ -93,6 +99,11 @@ def class_archive(
     except OSError:  # a full or read-only disk costs speed, but no batch
         return None
     return ClassArchive(stored, scratch / "classes.jsa" if makes else None)
+
+
+def _delete(stored: Path) -> None:
+    for file in (stored, stored.with_suffix(_SEEN)):
+        file.unlink(missing_ok=True)
 
 
 def _text(path: Path) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 from pathlib import Path
@@ -80,6 +81,30 @@ def test_an_archive_that_a_jvm_died_of_is_gone_and_made_again(homes: tuple[Path,
 def test_what_cannot_be_made_is_not_tried_for_ever(homes: tuple[Path, Path], tmp_path: Path) -> None:
     made = [_start(homes, tmp_path).output is not None for _ in range(6)]
     assert made == [False, True, True, True, False, False]
+
+
+def test_the_archives_that_were_used_last_are_kept(homes: tuple[Path, Path], tmp_path: Path) -> None:
+    """Each environment that ever ran a batch here left 60 to 200 MB behind."""
+
+    def start(release: int) -> ClassArchive:
+        (homes[0] / "release").write_text(f'JAVA_VERSION="17.0.{release}"')
+        return _start(homes, tmp_path)
+
+    def make(release: int) -> Path:
+        start(release)
+        making = start(release)
+        assert making.output is not None
+        making.output.write_bytes(b"classes")
+        making.ended(well=True)
+        return making.stored
+
+    stored = [make(release) for release in range(4)]
+    for age, file in enumerate(reversed(stored)):
+        os.utime(file, (1_000 - age, 1_000 - age))
+    assert "SharedArchiveFile" in start(0).options
+    stored.append(make(4))
+    left = {file.name for file in (tmp_path / "cache" / "classes").iterdir()}
+    assert left == {stored[n].with_suffix(suffix).name for n in (0, 2, 3, 4) for suffix in (".jsa", ".seen")}
 
 
 def test_a_configuration_next_to_the_jars_makes_none(homes: tuple[Path, Path], tmp_path: Path) -> None:
