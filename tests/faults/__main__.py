@@ -13,7 +13,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.faults.rounds import KINDS, Round, Services
+from tests.faults.kinds import KINDS
+from tests.faults.rounds import Round
+from tests.faults.services import Services
+from tests.faults.targets import TABLES
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=len(KINDS), help="how many, over all kinds of faults")
     parser.add_argument("--first", type=int, default=0, help="number of the first round, which decides all of it")
     parser.add_argument("--kind", action="append", choices=sorted(KINDS), help="only this fault; may be repeated")
+    parser.add_argument("--sink", choices=sorted(TABLES), default="", help="only this kind of tables")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     options = parser.parse_args(arguments)
     names = options.kind or list(KINDS)
@@ -31,11 +35,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="cdc-faults-") as folder, Services(Path(folder)) as services:
         for number in range(options.first, options.first + options.rounds):
             kind = names[number % len(names)]
-            one = Round(number, kind, services, Path(folder) / str(number))
-            one.run()
+            one = Round(number, kind, services, Path(folder) / str(number), sink=options.sink)
+            one.run(KINDS[kind])
             verdicts[kind]["wrong" if one.problems else "equal"] += 1
             endings += one.endings
-            print(f"round {number} ({kind}, {one.replay.case.format}): {one.problems or 'equal'}", file=sys.stderr)
+            print(
+                f"round {number} ({kind}, {one.replay.case.format}, {one.target.kind}): {one.problems or 'equal'}",
+                file=sys.stderr,
+            )
     wrong = sum(counts["wrong"] for counts in verdicts.values())
     if options.json:
         print(json.dumps({"verdicts": verdicts, "endings": endings, "seconds": time.monotonic() - started}))

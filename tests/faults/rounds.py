@@ -13,35 +13,27 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import yaml
 from confluent_kafka import Producer
 
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import NEW_GENERATION
 from airflow_provider_cdc.ledger import Ledger
-from spark_jobs.lake.storage import table_location
-from spark_jobs.sinks.delta.table import DeltaLocation
-from tests.faults.store import FAULTS, FailingStore, Weather
+from tests.faults.services import Services
+from tests.faults.store import FAULTS
+from tests.faults.targets import BY_REST, TABLES, Target
 from tests.histories.cases import case_of
 from tests.histories.frames import registry_of
 from tests.histories.log import Log
 from tests.histories.neutral import creates
 from tests.histories.run import Replay
-from tests.histories.source import Name
 from tests.histories.tools import PREFIX, TOOLS
 from tests.services import forked
-from tests.services.broker import OwnBroker
-from tests.services.postgres import Postgres
-from tests.services.s3 import S3
-from tests.system import processes
 
 if TYPE_CHECKING:
     from tests.histories.records import Record
@@ -53,43 +45,6 @@ _APPROVALS = 8  # of new logs of the source, at most, for one batch
 _UNCLEAR = "source.generation_unclear"  # the log does not show which of two logs a record is of: only a user can say
 # a registry in this process dies with it: the hosts of a round are others
 FORMATS = [name for name, tool in TOOLS.items() if not tool.by_clock and not registry_of(name)]
-
-
-class Services:
-    """The broker, store and database of all rounds; each starts when a round needs it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self._stack = folder, ExitStack()
-
-    def __enter__(self) -> Services:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    @cached_property
-    def broker(self) -> OwnBroker:
-        """A Kafka broker."""
-        return self._stack.enter_context(OwnBroker())
-
-    @cached_property
-    def postgres(self) -> Postgres:
-        """A PostgreSQL server."""
-        return self._stack.enter_context(Postgres())
-
-    @cached_property
-    def s3(self) -> S3:
-        """An S3 service with the bucket ``lake``."""
-        service = self._stack.enter_context(S3())
-        service.create_bucket("lake")
-        return service
-
-    @cached_property
-    def store(self) -> FailingStore:
-        """Return what stands between a pipeline and the S3 service."""
-        store = FailingStore(self.s3.endpoint)
-        self._stack.callback(store.stop)
-        return store
 
 
 @dataclass
@@ -121,6 +76,7 @@ class Round:
 
     :param kind: name of the fault.
     :param batches: how many there are, with a fault in each.
+    :param sink: what kind of tables it writes, empty for one by the number.
     :param problems: what is wrong at the end, empty when every table equals the model.
     :param endings: exit codes and error codes that commands ended with.
     """
@@ -130,6 +86,7 @@ class Round:
     services: Services
     folder: Path
     batches: int = 3
+    sink: str = ""
     problems: list[str] = field(default_factory=list)
     endings: Counter[str] = field(default_factory=Counter)
 
@@ -142,14 +99,23 @@ class Round:
         if all(topic == self._tool.schema_topic or topic.startswith("__") for topic, _ in partitions):
             partitions[f"{PREFIX}rows", 0] = []  # a history without rows: a pipeline has to name a topic of rows
         self._prefix = f"r{self.number}x{os.getpid()}"
-        self._root = str(self.folder / "lake")
-        self._environment: dict[str, str] = {}
         self._postgres = self.kind == "postgres"
-        self.on_s3 = self.kind in FAULTS
-        if self.on_s3:
-            self._root = f"s3://lake/{self._prefix}"
-            self.replay.root = self._root  # type: ignore[assignment]
+        self.target = self._target()
+        self.replay.root = self.target.root  # type: ignore[assignment]
         (self.folder / "home").mkdir(parents=True)
+
+    def _target(self) -> Target:
+        usual = [name for name in TABLES if (name in BY_REST) is (self.kind == "catalog")]
+        kind = self.sink or self.rnd.choice(usual)
+        root, s3, catalog = str(self.folder / "lake"), None, ""
+        if self.kind in FAULTS:
+            root, s3 = f"s3://lake/{self._prefix}", self.services.s3
+        if kind in BY_REST:
+            catalog = self.services.catalog.uri
+        elif s3 is not None and kind.startswith("iceberg"):
+            catalog = f"sqlite:///{self.folder}/catalog.db"
+        endpoint = self.services.store.endpoint if s3 is not None else ""
+        return Target(kind, root, catalog, self._prefix, s3, endpoint)
 
     # ---- the pipeline
 
@@ -173,7 +139,7 @@ class Round:
                 "format": case.format,
                 "options": dict(tool.options),
             },
-            "sink": {"type": "delta", "root": self._root},
+            "sink": self.target.section(),
             "policy": {
                 "engine": "inline",
                 "lease_seconds": LEASE_SECONDS,
@@ -186,9 +152,6 @@ class Round:
             document["ledger"] = "fault_ledger"
         if schema:
             document["source"]["schema_topic"] = schema
-        if self.on_s3:
-            document["sink"]["storage_connection"] = "fault_store"
-            document["sink"]["storage_options"] = {"aws_conditional_put": "etag"}
         if tool.states_creates:
             document["tables"] = creates(case.statements)
         path = self.folder / home / "pipeline.yaml"
@@ -217,11 +180,8 @@ class Round:
             "PYTHONPATH": str(ROOT),
             "AIRFLOW_HOME": str(path.parent),
             "AIRFLOW_CONN_FAULT_KAFKA": json.dumps(kafka),
+            **self.target.environment(),
         }
-        if self.on_s3:
-            extra = {"endpoint_url": self.services.store.endpoint, "region_name": S3.region}
-            store = {"conn_type": "aws", "login": S3.access_key, "password": S3.secret_key, "extra": extra}
-            env["AIRFLOW_CONN_FAULT_STORE"] = json.dumps(store)
         if self._postgres:
             env["AIRFLOW_CONN_FAULT_LEDGER"] = self.services.postgres.conninfo
         return env
@@ -293,13 +253,15 @@ class Round:
 
     # ---- the course
 
-    def run(self) -> None:
-        """Carry the round out."""
+    def run(self, fault: Callable[[Round], None]) -> None:
+        """Carry the round out.
+
+        :param fault: reads the records of a batch while something happens.
+        """
         partitions: dict[str, int] = {}
         for topic, partition in self.replay.log.partitions:
             partitions[self._topic(topic)] = max(partitions.get(self._topic(topic), 0), partition + 1)
         self.services.broker.create_topics(partitions)
-        fault = KINDS[self.kind]
         try:
             for records in self.slices():
                 self.produce(records)
@@ -307,8 +269,8 @@ class Round:
             self.heal()
             self.problems += self._unequal()
         finally:
-            if Path(self._root).is_mount():
-                subprocess.run(["umount", "--lazy", self._root], check=True)
+            if Path(self.target.root).is_mount():
+                subprocess.run(["umount", "--lazy", self.target.root], check=True)
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _unequal(self) -> list[str]:
@@ -318,141 +280,5 @@ class Round:
         picture = replay._sent[-1].picture if replay._sent else None
         if picture is None or any(_UNCLEAR in ending for ending in self.endings):
             return []
-        replay._rows = self._rows  # type: ignore[method-assign]
+        replay._rows = self.target.rows  # type: ignore[method-assign]
         return replay._differences(picture)
-
-    def _rows(self, name: Name) -> pa.Table | None:
-        options = {**self.services.s3.storage_options} if self.on_s3 else {}
-        location = DeltaLocation(table_location(self._root, *name), options)
-        return location.rows() if location.exists else None
-
-
-# ---- faults
-
-
-def _store(fault: Any) -> Callable[[Round], None]:
-    def strike(round_: Round) -> None:
-        store = round_.services.store
-        for share in (0.2, 0.05):
-            store.weather = Weather(fault, share, random.Random(round_.number))
-            code = round_.sync().code
-            store.weather = Weather()
-            if code == DATA:
-                round_.problems.append(f"a passing fault of the store ({fault}) parked a table")
-            if code != AGAIN:
-                return
-        round_.heal()
-
-    return strike
-
-
-def _killed(target: str) -> Callable[[Round], None]:
-    def strike(round_: Round) -> None:
-        for _ in range(2):
-            process = round_.start()
-            time.sleep(round_.rnd.uniform(0.3, 3.0))
-            pids = [process.pid] if target == "command" else processes.descendants(process.pid)
-            for pid in pids:
-                processes.kill(pid)
-            round_.ended(process)
-        round_.heal()
-
-    return strike
-
-
-def _stopped(round_: Round) -> None:
-    """Stop the command beyond its lease, let another take over, and wake the first one."""
-    process = round_.start()
-    time.sleep(round_.rnd.uniform(0.3, 3.0))
-    pids = processes.stop(process.pid, round_.folder / "home" / "ledger.db")
-    time.sleep(LEASE_SECONDS + 1)
-    round_.heal()
-    for pid in pids:
-        processes.kill(pid, signal.SIGCONT)
-    round_.ended(process)
-
-
-def _second_host(round_: Round) -> None:
-    """Let another host with a ledger of its own work on the same lake at the same time."""
-    first, second = round_.start(), round_.start("other")
-    for process in (first, second):
-        round_.ended(process)
-    round_.heal(round_.rnd.choice(("home", "other")))
-
-
-def _lost_ledger(round_: Round) -> None:
-    round_.heal()
-    if round_.rnd.random() < 0.7:
-        (round_.folder / "home" / "ledger.db").unlink(missing_ok=True)
-
-
-def _broker(round_: Round) -> None:
-    """Freeze the broker while a batch is planned or read."""
-    process = round_.start()
-    time.sleep(round_.rnd.uniform(0.2, 2.0))
-    round_.services.broker.pause()
-    try:
-        time.sleep(round_.rnd.uniform(1.0, 6.0))
-    finally:
-        round_.services.broker.resume()
-    round_.ended(process)
-    round_.heal()
-
-
-def _postgres(round_: Round) -> None:
-    process = round_.start()
-    time.sleep(round_.rnd.uniform(0.3, 2.5))
-    round_.services.postgres.restart()
-    round_.ended(process)
-    round_.heal()
-
-
-def _disk_full(round_: Round) -> None:
-    with _small_disk(Path(round_._root), kilobytes=round_.rnd.choice((64, 200, 500))):
-        if round_.sync().code == DATA:
-            round_.problems.append("a full disk parked a table")
-    round_.heal()
-
-
-@contextmanager
-def _small_disk(root: Path, kilobytes: int) -> Iterator[None]:
-    """Leave so many free kilobytes on the lake's file system, a tmpfs of its own."""
-    root.mkdir(exist_ok=True)
-    if not root.is_mount():
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(root)], check=True)
-    free = shutil.disk_usage(root).free
-    filler = root / ".filler"
-    try:
-        with filler.open("wb") as file:
-            file.write(b"\0" * max(0, free - (kilobytes << 10)))
-        yield
-    finally:
-        filler.unlink(missing_ok=True)
-
-
-def _lost_file(round_: Round) -> None:
-    """Take a data file of one table away for one batch: that table is parked, the others go on."""
-    files = sorted(Path(round_._root).glob("[!_]*/*/*.parquet"))
-    if not files:
-        round_.heal()
-        return
-    file = round_.rnd.choice(files)
-    aside = round_.folder / "aside.parquet"
-    shutil.move(file, aside)
-    round_.sync()
-    shutil.move(aside, file)
-    round_.heal()
-
-
-KINDS: dict[str, Callable[[Round], None]] = {
-    **{fault: _store(fault) for fault in FAULTS},
-    "command killed": _killed("command"),
-    "engine killed": _killed("engine"),
-    "stopped beyond lease": _stopped,
-    "second host": _second_host,
-    "lost ledger": _lost_ledger,
-    "broker": _broker,
-    "postgres": _postgres,
-    "disk full": _disk_full,
-    "lost file": _lost_file,
-}

@@ -32,6 +32,7 @@ from spark_jobs.driver.run_batch import sync
 from spark_jobs.driver.task_runner import Runner
 from spark_jobs.lake.storage import table_place
 from spark_jobs.sinks.contract import Sink, Stored
+from tests.histories.alarms import Alarms
 from tests.histories.comparison import unlike
 from tests.histories.flaws import FILTERED, FILTERED_COLUMN, HIDDEN_HELPERS, REASONS, TYPED_NAMES, is_helper, unfiltered
 from tests.histories.frames import CONNECTORS, registry_of
@@ -112,6 +113,7 @@ class Replay:
     parked: dict[str, str] = field(default_factory=dict)  # table -> code that its format's page names
     agreed: int = 0  # rows before changes that had the values that the log says
     contradictions: list[dict[str, Any]] = field(default_factory=list)
+    alarms: Alarms = field(default_factory=Alarms)
     quarantined: int = 0
 
     def __post_init__(self) -> None:
@@ -299,6 +301,7 @@ class Replay:
         """Note what came of a batch, as the ledger does."""
         self.agreed += sum(line.get("agreed", 0) for line in result.get("tables", ()))
         self.contradictions += result.get("contradictions", ())
+        self.alarms.take(result)
         self.quarantined += result.get("quarantined", 0)
         self._seqs = [*self._seqs, seq]
         self._schema = self._schema + result["new_schema_changes"]
@@ -424,7 +427,7 @@ class Replay:
         if not self._tool.states_creates:  # else the pipeline knows tables before the source creates them
             problems += [f"{'.'.join(name)} has a state but no table" for name in alive]
         if not self._loses():
-            problems += [f"a false contradiction: {each}" for each in self.contradictions]
+            problems += self.alarms.false()
         return [*problems, *self._leftovers(picture, excused), *self._shared_locations()]
 
     @property

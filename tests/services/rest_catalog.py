@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -97,8 +98,9 @@ def shared_catalog() -> RestCatalog:
 
 
 class LosingProxy:
-    """Hands requests on to a catalog; answers one commit with a status of its own.
+    """Hands requests on to a catalog; answers one commit, or some, with a status of its own.
 
+    :ivar strikes: returns for each commit what happens to it: None, or as :meth:`lose` takes it.
     :ivar uri: to reach the catalog through it.
     :ivar asked: bodies of the requests for commits.
     """
@@ -106,6 +108,7 @@ class LosingProxy:
     def __init__(self, catalog: RestCatalog) -> None:
         address = catalog.uri.removeprefix("http://")
         self.asked: list[dict[str, Any]] = []
+        self.strikes: Callable[[], tuple[str, int] | None] = lambda: None
         self._fault: tuple[str, int] | None = None
         proxy = self
 
@@ -153,7 +156,7 @@ class LosingProxy:
 
     def _take(self) -> tuple[str, int] | None:
         fault, self._fault = self._fault, None
-        return fault
+        return fault or self.strikes()
 
     def stop(self) -> None:
         """Stop it."""
