@@ -23,7 +23,6 @@ LARGE_FILES = {
     "airflow_provider_cdc/core/timeline/table_builder.py": 565,
     "airflow_provider_cdc/plugins/queries.py": 534,
     "spark_jobs/driver/base_states.py": 566,
-    "spark_jobs/driver/new_begins.py": 524,
 }
 LARGE_FUNCTIONS = {
     "spark_jobs/tasks/land.py:land": 58,

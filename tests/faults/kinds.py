@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong while a round's batches run."""
+"""Let something go wrong while a round's batches run."""
 
 from __future__ import annotations
 

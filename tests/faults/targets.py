@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a round's pipeline writes: tables of some kind below a root, as its file, its hosts and a test see them."""
+"""Name what a round's pipeline writes: tables of some kind below a root, as its file, its hosts and a test see them."""
 
 from __future__ import annotations
 
