@@ -43,8 +43,8 @@ def rules() -> list[dict[str, Any]]:
 
 
 def panels() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((FOLDER / "grafana-dashboard.json").read_text())["panels"]
-    return found
+    shown: list[dict[str, Any]] = json.loads((FOLDER / "grafana-dashboard.json").read_text())["panels"]
+    return shown
 
 
 def expressions() -> list[str]:
@@ -86,13 +86,11 @@ def test_an_alert_says_what_to_do_and_which_page_says_more() -> None:
 def test_panels_lie_side_by_side() -> None:
     taken: set[tuple[int, int]] = set()
     for panel in panels():
-        place = panel["gridPos"]
+        grid = panel["gridPos"]
         cells = {
-            (x, y)
-            for x in range(place["x"], place["x"] + place["w"])
-            for y in range(place["y"], place["y"] + place["h"])
+            (x, y) for x in range(grid["x"], grid["x"] + grid["w"]) for y in range(grid["y"], grid["y"] + grid["h"])
         }
-        assert not cells & taken and place["x"] + place["w"] <= 24, panel["title"]
+        assert not cells & taken and grid["x"] + grid["w"] <= 24, panel["title"]
         taken |= cells
     assert len({panel["id"] for panel in panels()}) == len(panels())
 
