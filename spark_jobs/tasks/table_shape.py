@@ -15,6 +15,7 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.laid_columns import LaidColumns
 from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.model.table_comments import TableComments
 from airflow_provider_cdc.core.shapes.shape import Shape
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
@@ -73,7 +74,15 @@ class TableShape:
     @cached_property
     def columns(self) -> TargetSchema:
         """The columns that the table has after the batch."""
-        return target_schema(self._timeline.versions[-1].schema, self._types, self._layout, self.rules)
+        schema = self._timeline.versions[-1].schema
+        return target_schema(schema, self._types, self._layout, self.rules).commented(self.comments)
+
+    @property
+    def comments(self) -> TableComments:
+        """What the source says of the table and its columns; none of columns that no table can have."""
+        names = self.names
+        said = {names[one]: text for one, text in self._timeline.comments.items() if one in names}
+        return TableComments(self._timeline.comment, said)
 
     @property
     def names(self) -> dict[int, str]:

@@ -14,6 +14,7 @@ from spark_jobs.sinks.delta.commit_marks import COMPACTION
 # commits that leave a table's rows as they are
 _MAINTENANCE = frozenset(
     {"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "CHECKPOINT", "REORG", "ADD FEATURE"}
+    | {"UPDATE FIELD METADATA", "UPDATE TABLE METADATA"}  # comments, by delta-rs
 )
 
 
