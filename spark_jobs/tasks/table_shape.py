@@ -38,12 +38,21 @@ def demand_fit(job: JobDocument, timeline: TableTimeline) -> None:
     shape, types = shape_of(job, timeline, {}), TypeOptions.of(policy)
     if shape.is_plain and shape.condition is None:
         return
-    if shape.mode.needs_order and open_format(job.format, job.format_options).order == "clock":
+    by_clock = open_format(job.format, job.format_options).order == "clock"
+    if shape.mode.needs_order and by_clock:
         raise DataError(
             "mode.needs_order",
             f"mode {shape.mode.name} needs changes whose order and repeats are exact, {job.format} has a clock alone",
             where={"table": str(timeline.last_name)},
             hint="take another mode for this table, or a format that carries positions",
+        )
+    if shape.names_batch and (by_clock or not shape.mode.has_key):
+        raise DataError(
+            "shape.batch",
+            f"columns.metadata.batch: of a change that came again nothing shows which copy is in the table, since "
+            f"{f'{job.format} has a clock alone' if by_clock else f'a table of mode {shape.mode.name} has the first'}",
+            where={"table": str(timeline.last_name)},
+            hint="leave `batch` out for this table",
         )
     if job.tables.names(timeline.last_name):
         shape.demand_columns()
