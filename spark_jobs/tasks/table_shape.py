@@ -88,7 +88,7 @@ class TableShape:
 
     @property
     def comments(self) -> TableComments:
-        """What the source says of the table and its columns; none of columns that no table can have."""
+        """The comments of the table and its columns; none of columns that no table can have."""
         names = self.names
         said = {names[one]: text for one, text in self._timeline.comments.items() if one in names}
         return TableComments(self._timeline.comment, said)

@@ -80,7 +80,7 @@ def test_a_changed_comment_makes_no_commit_and_comes_with_the_next(log: Log, lak
     assert said(script) == ("", {"id": "number", "name": "Name"})
     assert DeltaTable(location).version() == before + 1
     (state,) = script.states.values()
-    assert state.comments not in ("", mark)  # so that a catalog is told
+    assert state.comments not in ("", mark)  # so that a catalog gets it
 
 
 def test_a_late_statement_takes_its_place(log: Log, lake: Path) -> None:

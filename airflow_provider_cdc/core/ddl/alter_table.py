@@ -277,7 +277,7 @@ def _without_effect(reader: TokenReader) -> AlterAction | None:
 def _table_options(reader: TokenReader) -> list[AlterAction]:
     reader.accept("SET")  # OceanBase
     options = accept_table_options(reader)
-    if not options.found:
+    if not options.any_read:
         raise reader.error("a clause of ALTER TABLE")
     actions: list[AlterAction] = [] if options.charset is None else [SetCharset(options.charset)]
     actions += [] if options.comment is None else [SetComment(options.comment)]
@@ -330,7 +330,7 @@ def _accept_partition_option(reader: TokenReader) -> bool:
         return False
     reader.take()
     reader.name("a partition name")
-    return accept_table_options(reader).found
+    return accept_table_options(reader).any_read
 
 
 def _read_order(reader: TokenReader) -> None:

@@ -27,12 +27,12 @@ _SELECT = frozenset({"SELECT", "AS", "IGNORE", "REPLACE", "WITH", "VALUES", "TAB
 class TableOptions(NamedTuple):
     """Hold what options state of a table.
 
-    :param found: whether there were any.
+    :param any_read: whether there were any.
     :param charset: default character set, None where they state none.
     :param comment: None where they state none.
     """
 
-    found: bool
+    any_read: bool
     charset: str | None
     comment: str | None
 

@@ -157,11 +157,11 @@ class TableBuilder:
 
     def comment(self, column: str | None, text: str) -> None:
         """Take a comment of the table, or of one of its columns."""
-        found = None if column is None else self._find(column)
+        named = None if column is None else self._find(column)
         if column is None:
             self.comments.of_table(text)
-        elif found is not None:
-            self.comments.of_column(found.id, found.name, text)
+        elif named is not None:
+            self.comments.of_column(named.id, named.name, text)
 
     def take_comments(self, other: TableBuilder) -> None:
         """Take the comments of another description of the table."""

@@ -16,7 +16,7 @@ _COMMENT = "comment"
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a table says of itself after a commit.
+    """Hold what a table says of itself after a commit.
 
     :param columns: comments by the names of columns.
     :param description: of the table, empty for none.
@@ -27,7 +27,10 @@ class Said:
 
     def on(self, schema: Schema) -> Schema:
         """Return columns with these comments and no others."""
-        document = json.loads(schema.to_json())
+        text = schema.to_json()
+        if not self.columns and f'"{_COMMENT}"' not in text:
+            return schema
+        document = json.loads(text)
         for field in document["fields"]:
             metadata = {name: value for name, value in field["metadata"].items() if name != _COMMENT}
             comment = self.columns.get(field["name"])

@@ -101,7 +101,7 @@ class TableCommits:
 
     def _says_otherwise(self, schema: pa.Schema, mode: str) -> bool:
         """Return whether a commit has to say so that the table says something else of itself, and can."""
-        if not self._target.creates_itself:
+        if not self._comments.mark or not self._target.creates_itself:
             return False
         now, then = said_by(self._target.table), self._said_after(schema)
         return now.description != then.description or (mode != "overwrite" and now.columns != then.columns)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the timeline says of a table's comments: those of the newest statement, and that there was one before."""
+"""Check what the timeline says of a table's comments: those of the newest statement, and that there was one before."""
 
 from __future__ import annotations
 
