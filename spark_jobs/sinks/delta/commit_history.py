@@ -38,6 +38,14 @@ class CommitHistory:
                     return app
         return None
 
+    def newest_rows_version(self) -> int | None:
+        """Return the version of the newest commit that may have changed rows, None where the log no longer has it."""
+        for limit in (50, None):
+            for entry in self._table.history(limit):
+                if not self._keeps_rows(entry):
+                    return int(entry["version"])
+        return None
+
     def facts(self, app: str) -> dict[str, Any] | None:
         """Return the facts of an application's newest commit, None where the log no longer has it."""
         for limit in (50, None):
