@@ -103,6 +103,13 @@ _EXPLAIN = Argument(
     {"action": "store_true", "help": "also land and resolve it, and show what it would do; nothing is committed"},
 )
 _PLAN = (_PIPELINE, _UNTIL, _EXPLAIN, _JSON)
+_PURGE = Argument(
+    ("--purge",),
+    {
+        "metavar": "DATABASE.TABLE",
+        "help": "do nothing but remove every file of this table that its newest version does not have, at once",
+    },
+)
 _REBUILD = (
     _PIPELINE,
     Argument(("tables",), {"nargs": "+", "metavar": "DATABASE.TABLE", "help": "a table to rebuild, may be several"}),
@@ -257,7 +264,7 @@ VERBS = (
         "maintain",
         "maintain:maintain",
         "put small files of the tables together, write checkpoints, remove what is older than policy.log_retention",
-        (_PIPELINE, _JSON),
+        (_PIPELINE, _PURGE, _JSON),
     ),
     Verb(
         "adopt",

@@ -17,10 +17,10 @@ FILE, FUNCTION, COMPLEXITY = 400, 50, 18
 # Lines of files and functions above the budget. A number may fall, a name may leave the list, and none
 # may come in.
 LARGE_FILES = {
-    "airflow_provider_cdc/core/ddl/statement.py": 428,
+    "airflow_provider_cdc/core/ddl/statement.py": 414,
     "airflow_provider_cdc/ledger/store.py": 586,
-    "airflow_provider_cdc/core/timeline/builder.py": 706,
-    "airflow_provider_cdc/core/timeline/table_builder.py": 565,
+    "airflow_provider_cdc/core/timeline/builder.py": 697,
+    "airflow_provider_cdc/core/timeline/table_builder.py": 546,
     "airflow_provider_cdc/plugins/queries.py": 534,
     "spark_jobs/driver/base_states.py": 566,
 }
