@@ -48,10 +48,14 @@ def store_attempt(connection: Connection, pipeline: str, code: str, owner: Owner
     connection.execute(insert(schema.attempts).values(**values))
 
 
+def last_attempts(names: Sequence[str]) -> Select[Any]:
+    """Return the query of each pipeline's last attempt: when it ended, with which code, and in which task."""
+    return select(schema.attempts).where(schema.attempts.c.pipeline.in_(names))
+
+
 def failed_attempts(names: Sequence[str]) -> Select[Any]:
     """Return the query of the pipelines whose last attempt failed: when, why, and in which task."""
-    c = schema.attempts.c
-    return select(schema.attempts).where(c.pipeline.in_(names), c.code != "")
+    return last_attempts(names).where(schema.attempts.c.code != "")
 
 
 def unsettled_tables(connection: Connection, names: Sequence[str]) -> list[UnsettledTable]:

@@ -542,14 +542,6 @@ class Ledger:
         with self._database.reading() as connection:
             return health.unsettled_tables(connection, [pipeline])
 
-    def batch_times(self, pipeline: str, limit: int) -> list[datetime]:
-        """Return when the newest batches were planned, oldest first."""
-        c = schema.batches.c
-        query = select(c.planned_at).where(c.pipeline == pipeline).order_by(c.seq.desc()).limit(limit)
-        with self._database.reading() as connection:
-            times = [parse_time(text) for text in connection.execute(query).scalars()]
-        return [time for time in reversed(times) if time is not None]
-
     # ---- progress
 
     def record_progress(self, pipeline: str, sample: ProgressSample, *, keep: timedelta = timedelta(days=30)) -> None:

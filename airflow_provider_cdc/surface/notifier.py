@@ -94,16 +94,17 @@ def _lag(ledger: Ledger, pipeline: str) -> list[str]:
     """Return the lag, or that it is not known where nobody has looked for longer than usual."""
     from datetime import UTC, datetime
 
-    from airflow_provider_cdc.observability.freshness import BATCHES, age_text, is_present
+    from airflow_provider_cdc.observability.freshness import NEWEST, age_text, is_present
 
-    now = datetime.now(UTC)
-    for sample in ledger.progress(pipeline, limit=1):
-        seconds = "an unknown time" if sample.lag_seconds is None else f"{sample.lag_seconds:.0f} s"
-        text = f"Lag at {sample.seen_at.isoformat()}: {seconds}, {sample.lag_records} records"
-        if is_present(sample.seen_at, now, ledger.batch_times(pipeline, BATCHES)):
-            return [text]
-        return [f"Lag: unknown, last seen {age_text(sample.seen_at, now)}. {text}"]
-    return []
+    now, samples = datetime.now(UTC), ledger.progress(pipeline, limit=NEWEST)
+    if not samples:
+        return []
+    sample = samples[-1]
+    seconds = "an unknown time" if sample.lag_seconds is None else f"{sample.lag_seconds:.0f} s"
+    text = f"Lag at {sample.seen_at.isoformat()}: {seconds}, {sample.lag_records} records"
+    if is_present([one.seen_at for one in samples], now):
+        return [text]
+    return [f"Lag: unknown, last seen {age_text(sample.seen_at, now)}. {text}"]
 
 
 def _quarantine(ledger: Ledger, pipeline: str) -> list[str]:

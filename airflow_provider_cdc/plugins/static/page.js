@@ -8,6 +8,7 @@ const { createElement: h, Fragment, useCallback, useEffect, useState } = globalT
 const { Link, useSearchParams } = globalThis.ReactRouterDOM;
 
 const REFRESH_MS = 30_000;
+const NEW_MS = 120_000; // a figure that is younger shows no age
 const PAGE = 50;
 const SPANS = { "6 hours": 6, "24 hours": 24, "7 days": 24 * 7, "30 days": 24 * 30 };
 const api = (path) => new URL(`cdc/api/${path}`, document.baseURI).href;
@@ -160,15 +161,32 @@ function RunLink({ run, children }) {
   return h(Link, { to, title: `${run.dag_id} / ${run.run_id} / ${run.task_id}, try ${run.try_number}` }, children ?? run.run_id);
 }
 
-/** Show the lag of now; an old one is unknown, and says when it was seen. */
+/** Show the lag of now, with its age where it is not of the last minutes; an old one is unknown, and says when it was seen. */
 function Lag({ lag, since }) {
   if (!lag) return h("span", { className: "cdc-muted", title: "no sensor or sync has recorded the lag" }, "unknown");
   const records = lag.records === null ? "" : `, ${plural(lag.records, "record")}`;
   const seen = `${duration(lag.seconds)}${records}`;
   const age = ago(new Date(lag.seen_at));
-  if (!lag.present) return h("span", { className: "cdc-late", title: `then ${seen}` }, `unknown, last seen ${age}`);
+  const usual = lag.usual_seconds === null ? "somebody looked once" : `somebody looks every ${duration(lag.usual_seconds)}`;
+  if (!lag.present) return h("span", { className: "cdc-late", title: `then ${seen}; ${usual}` }, `unknown, last seen ${age}`);
+  const old = Date.now() - Date.parse(lag.seen_at) > NEW_MS;
   const held = since ? h("span", { className: "cdc-late" }, ` tables not applied for ${duration((Date.now() - Date.parse(since)) / 1000)}`) : null;
-  return h("span", { title: `seen ${age}` }, seen, held);
+  return h("span", { title: `seen ${age}; ${usual}` }, seen, old && h("span", { className: "cdc-muted" }, ` ${age}`), held);
+}
+
+const STATES = {
+  stale: "nobody has run it for longer than twice the usual time",
+  interrupted: "a batch is begun and nobody works on it: the next run finishes it",
+  running: "somebody works on a batch",
+  new: "no batch was planned yet",
+};
+
+/** Show the state of a pipeline, and of one that rests for how long. */
+function PipelineState({ pipeline }) {
+  const usual = pipeline.usual_seconds === null ? "" : `; usually it runs every ${duration(pipeline.usual_seconds)}`;
+  const rest = pipeline.rests ? ` not run for ${duration((Date.now() - Date.parse(pipeline.ran_at)) / 1000)}` : "";
+  return h("span", { title: STATES[pipeline.state] && `${STATES[pipeline.state]}${usual}` },
+    h(State, { state: pipeline.state }), rest && h("span", { className: "cdc-late" }, rest));
 }
 
 /** Say when and why the last attempt at a batch failed, with the way to its log. */
@@ -189,7 +207,7 @@ function LedgerPipelines({ ledger, single }) {
     className: p.tables.parked || p.attempt ? "cdc-row-bad" : undefined,
     cells: [
       h(Link, { to: { search: `?${query({ pipeline: p.name, ledger })}` } }, p.name),
-      h(Fragment, null, h(State, { state: p.state }), p.attempt && h(Attempt, { attempt: p.attempt })),
+      h(Fragment, null, h(PipelineState, { pipeline: p }), p.attempt && h(Attempt, { attempt: p.attempt })),
       h(Lag, { lag: p.lag, since: p.unsettled_since }),
       h(Fragment, null, h(Time, { at: p.cut?.source_time }), p.cut && !p.cut.consistent && h("span", { className: "cdc-muted" }, " not of all tables")),
       p.tables.parked ? h("strong", { className: "cdc-bad" }, number(p.tables.parked)) : "0",
@@ -408,7 +426,7 @@ function QuarantineSection({ ledger, name }) {
 function Facts({ pipeline }) {
   const { batch, cut, lag, tables } = pipeline;
   const facts = [
-    ["State", h(State, { state: pipeline.state })],
+    ["State", h(PipelineState, { pipeline })],
     pipeline.attempt && ["Last attempt failed", h(Attempt, { attempt: pipeline.attempt })],
     ["Lag", h(Lag, { lag, since: pipeline.unsettled_since })],
     pipeline.unsettled_since && ["Not applied since (UTC)", h(Time, { at: pipeline.unsettled_since })],

@@ -45,9 +45,3 @@ def test_a_table_that_never_was_well_counts_from_its_first_batch(url: str) -> No
     (table,) = ledger.unsettled_tables("shop")
     assert table.since is not None and table.since[:26] == first.planned_at.isoformat()[:26]
     assert table.source_time is None
-
-
-def test_times_of_the_newest_batches(url: str) -> None:
-    ledger = Ledger(url)
-    times = [batch(ledger, "shop", sync_run(hour)).planned_at for hour in (1, 2, 3)]
-    assert ledger.batch_times("shop", 2) == times[1:]

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the page's script makes of answers that are read from ledgers; Node runs it, a browser is in tests/airflow."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from datetime import UTC, datetime, timedelta
+from html import unescape
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from sqlalchemy import update
+
+from airflow_provider_cdc.ledger import Ledger, ProgressSample, schema
+from airflow_provider_cdc.ledger.database import Database
+from airflow_provider_cdc.ledger.records import time_text
+from airflow_provider_cdc.plugins import (
+    batch_rows,
+    lag_rows,
+    pipeline_rows,
+    quarantine_rows,
+    schema_change_rows,
+    table_rows,
+)
+from tests.airflow.page_ledger import DAG, batch, fill, sync_run
+
+NODE = shutil.which("node")
+pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed; Debian's package nodejs brings it")
+
+HERE = Path(__file__).parent
+SCRIPT = HERE.parents[2] / "airflow_provider_cdc" / "plugins" / "static" / "page.js"
+DAGS = {DAG, "bank_hourly"}
+OK = {"ledger": {"name": "cdc", "state": "ok"}}
+
+
+def rendered(search: str, answers: dict[str, Any]) -> str:
+    """Return the HTML of the page at an address, after its requests were answered."""
+    assert NODE is not None
+    command = [NODE, str(HERE / "render.mjs"), str(SCRIPT)]
+    work = json.dumps({"search": search, "answers": answers})
+    done = subprocess.run(command, input=work, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def text(html: str) -> str:
+    """Return what is read on a page: each element's text apart."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", "\n", html)).split())
+
+
+def page_of(url: str) -> str:
+    """Return the HTML of the list of a ledger's pipelines."""
+    with Database(url, read_only=True).reading() as connection:
+        listed = pipeline_rows.pipeline_page(connection, DAGS, search="", offset=0, limit=50)
+    return rendered("", {"ledgers": {"ledgers": ["cdc"]}, "pipelines": {**OK, **listed}})
+
+
+def page_of_one(url: str, name: str) -> str:
+    """Return the HTML of one pipeline."""
+    now = datetime.now(UTC)
+    with Database(url, read_only=True).reading() as c:
+        parts = {
+            "": {"pipeline": pipeline_rows.pipelines(c, [name], DAGS)[0]},
+            "/lag": lag_rows.lag(c, name, now - timedelta(days=1), now),
+            "/batches": batch_rows.batches(c, name, DAGS, before=None, limit=25),
+            "/tables": table_rows.tables(c, name, state=None, search="", offset=0, limit=50),
+            "/schema-changes": schema_change_rows.schema_changes(c, name, before=None, limit=25),
+            "/quarantine": quarantine_rows.quarantine(c, name, before=None),
+        }
+    answers = {f"pipelines/{quote(name)}{part}": {**OK, **answer} for part, answer in parts.items()}
+    html = rendered(f"?pipeline={quote(name)}", answers)
+    assert "no answer for" not in html and "Loading" not in html, html
+    return html
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'ledger.db'}"
+
+
+def row_of(html: str, first: str) -> str:
+    """Return the text of the row whose first cell has a text."""
+    rows = [text(row) for row in re.findall(r"<tr.*?</tr>", html, re.DOTALL)]
+    return next(row for row in rows if row.startswith(f"{first} "))
+
+
+# ---- lag
+
+
+def test_an_old_lag_is_unknown_in_the_list_and_the_pipeline_is_stale(url: str) -> None:
+    ledger = Ledger(url)
+    for hour in (7, 8, 9):
+        batch(ledger, "bank", sync_run(hour, "bank_hourly"))
+    seen = datetime.now(UTC) - timedelta(hours=25)
+    ledger.record_progress("bank", ProgressSample(seen, seen, seen, 0.0, 0))
+    with ledger._database.writing() as connection:
+        connection.execute(update(schema.batches).values(planned_at=time_text(seen), committed_at=time_text(seen)))
+    row = row_of(page_of(url), "bank")
+    assert row.startswith("bank stale not run for 25 h unknown, last seen 25 h ago")
+    assert "0 records" not in row and " ok " not in row
+
+
+def test_a_lag_of_some_minutes_ago_says_so(url: str) -> None:
+    ledger = Ledger(url)
+    batch(ledger, "bank", sync_run(9, "bank_hourly"))
+    for minutes in (120, 60, 20):
+        seen = datetime.now(UTC) - timedelta(minutes=minutes)
+        ledger.record_progress("bank", ProgressSample(seen, seen, seen, 3.0, 5))
+    row = row_of(page_of(url), "bank")
+    assert row.startswith("bank ok 3 s, 5 records 20 min ago")
+
+
+def test_every_part_of_a_filled_ledger_is_shown(url: str) -> None:
+    fill(url)
+    html = page_of(url)
+    assert [row_of(html, name).split()[1] for name in ("shop", "bank", "by_hand", "crashed")] == [
+        "parked", "ok", "ok", "crashed",
+    ]  # fmt: skip
+    shop = page_of_one(url, "shop")
+    assert "<img" not in shop and "&#60;img src=x" in shop
