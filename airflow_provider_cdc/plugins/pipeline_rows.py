@@ -16,7 +16,13 @@ from sqlalchemy.sql import Select, func, select
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.ledger import schema
-from airflow_provider_cdc.ledger.health import UNSETTLED, failed_attempts, last_attempts, unsettled_tables
+from airflow_provider_cdc.ledger.health import (
+    UNSETTLED,
+    failed_attempts,
+    last_attempts,
+    records_since,
+    unsettled_tables,
+)
 from airflow_provider_cdc.ledger.records import time_text
 from airflow_provider_cdc.observability.freshness import NEWEST
 from airflow_provider_cdc.plugins.batch_rows import of_result, run_of
@@ -86,6 +92,14 @@ def _unsettled(connection: Connection) -> dict[tuple[str, str], int]:
     query = select(_tables.pipeline, _tables.state, func.count()).where(_tables.state.in_(UNSETTLED))
     query = query.group_by(_tables.pipeline, _tables.state)
     return {(name, state): count for name, state, count in connection.execute(query)}
+
+
+def pipeline(connection: Connection, name: str, dag_ids: Collection[str]) -> Document:
+    """Return the overview of one pipeline, with how many records were read since a table of it stopped."""
+    (line,) = pipelines(connection, [name], dag_ids)
+    unsettled = unsettled_tables(connection, [name])
+    counts = records_since(connection, name, {table.seq for table in unsettled}) if unsettled else {}
+    return {**line, "unsettled_records": max(counts.values(), default=None)}
 
 
 def pipelines(connection: Connection, names: Sequence[str], dag_ids: Collection[str]) -> list[Document]:

@@ -131,7 +131,7 @@ def pipelines(ledger: str, dags: Dags, search: Search = "", offset: Offset = 0, 
 @router.get("/api/pipelines/{name}")
 def pipeline(name: str, dags: Dags, ledger: Ledger = None) -> JSONResponse:
     """Return the overview of one pipeline."""
-    return _answer_of(name, ledger, dags, lambda c: {"pipeline": pipeline_rows.pipelines(c, [name], dags)[0]})
+    return _answer_of(name, ledger, dags, lambda c: {"pipeline": pipeline_rows.pipeline(c, name, dags)})
 
 
 @router.get("/api/pipelines/{name}/lag")

@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.documents.table_locations import owners_of_locations
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.ledger import schema
-from airflow_provider_cdc.ledger.health import UNSETTLED
+from airflow_provider_cdc.ledger.health import UNSETTLED, records_since, unsettled_tables
 from airflow_provider_cdc.plugins.column_changes import column_changes
 from airflow_provider_cdc.plugins.table_states import table_state
 
@@ -39,7 +39,24 @@ def tables(
     rows = {row.table_id: row for row in selected}
     selected_rows = [rows[table_id] for table_id in shown]
     owners = _owners(connection, pipeline, [row.document for row in selected_rows])
-    return {"tables": [_table(row, owners) for row in selected_rows], "total": len(ids)}
+    held = _held(connection, pipeline, [row.table_id for row in selected_rows if row.document["state"] in UNSETTLED])
+    lines = [{**_table(row, owners), "held": held.get(row.table_id)} for row in selected_rows]
+    return {"tables": lines, "total": len(ids)}
+
+
+def _held(connection: Connection, pipeline: str, table_ids: Sequence[str]) -> dict[str, Document]:
+    """Return since when changes of parked and waiting tables are not applied, and how many records were read since.
+
+    The records are those of all tables, None where it is not known how many they are.
+    """
+    if not table_ids:
+        return {}
+    unsettled = unsettled_tables(connection, [pipeline], table_ids)
+    records = records_since(connection, pipeline, {table.seq for table in unsettled})
+    return {
+        table.table_id: {"seq": table.seq, "since": table.since, "records": records.get(table.seq)}
+        for table in unsettled
+    }
 
 
 def _owners(connection: Connection, pipeline: str, documents: Sequence[Mapping[str, Any]]) -> dict[str, str]:

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import insert
+from sqlalchemy import insert, update
 
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.ledger import Batch, Ledger, Owner, ProgressSample, TaskTry, schema
+from airflow_provider_cdc.ledger.records import time_text
 
 SECRET = "s3cret-passw0rd"
 VALUE = "row-value-4711"
@@ -67,6 +68,21 @@ def batch(
         }  # fmt: skip
         documents = {one.table_id: one.document() for one in tables}
         return ledger.commit(lease, planned.seq, stored, documents, [dict(change) for change in ddl])
+
+
+def looked(ledger: Ledger, name: str, *minutes_ago: int, records: int = 0) -> None:
+    """Record figures of a lag of no seconds."""
+    for minutes in minutes_ago:
+        seen = datetime.now(UTC) - timedelta(minutes=minutes)
+        ledger.record_progress(name, ProgressSample(seen, seen, seen, 0.0, records))
+
+
+def run_ago(ledger: Ledger, **age: float) -> None:
+    """Let all batches and attempts of a ledger be so old."""
+    then = time_text(datetime.now(UTC) - timedelta(**age))
+    with ledger._database.writing() as connection:
+        connection.execute(update(schema.batches).values(planned_at=then, committed_at=then))
+        connection.execute(update(schema.attempts).values(at=then))
 
 
 def statement(text: str, number: int) -> dict[str, Any]:

@@ -75,6 +75,7 @@ function Time({ at }) {
   return h("time", { dateTime: moment.toISOString(), title: `${ago(moment)} (UTC)` }, text);
 }
 
+const age = (at) => duration((Date.now() - Date.parse(at)) / 1000);
 const ago = (moment) => `${duration((Date.now() - moment.getTime()) / 1000)} ago`;
 
 // ---- parts
@@ -163,15 +164,19 @@ function RunLink({ run, children }) {
 
 /** Show the lag of now, with its age where it is not of the last minutes; an old one is unknown, and says when it was seen. */
 function Lag({ lag, since }) {
+  const held = since ? h("span", { className: "cdc-late" }, ` tables not applied for ${age(since)}`) : null;
+  return h(Fragment, null, h(Figure, { lag }), held);
+}
+
+function Figure({ lag }) {
   if (!lag) return h("span", { className: "cdc-muted", title: "no sensor or sync has recorded the lag" }, "unknown");
   const records = lag.records === null ? "" : `, ${plural(lag.records, "record")}`;
-  const seen = `${duration(lag.seconds)}${records}`;
-  const age = ago(new Date(lag.seen_at));
+  const figure = `${duration(lag.seconds)}${records}`;
+  const seen = ago(new Date(lag.seen_at));
   const usual = lag.usual_seconds === null ? "somebody looked once" : `somebody looks every ${duration(lag.usual_seconds)}`;
-  if (!lag.present) return h("span", { className: "cdc-late", title: `then ${seen}; ${usual}` }, `unknown, last seen ${age}`);
+  if (!lag.present) return h("span", { className: "cdc-late", title: `then ${figure}; ${usual}` }, `unknown, last seen ${seen}`);
   const old = Date.now() - Date.parse(lag.seen_at) > NEW_MS;
-  const held = since ? h("span", { className: "cdc-late" }, ` tables not applied for ${duration((Date.now() - Date.parse(since)) / 1000)}`) : null;
-  return h("span", { title: `seen ${age}; ${usual}` }, seen, old && h("span", { className: "cdc-muted" }, ` ${age}`), held);
+  return h("span", { title: `seen ${seen}; ${usual}` }, figure, old && h("span", { className: "cdc-muted" }, ` ${seen}`));
 }
 
 const STATES = {
@@ -184,9 +189,15 @@ const STATES = {
 /** Show the state of a pipeline, and of one that rests for how long. */
 function PipelineState({ pipeline }) {
   const usual = pipeline.usual_seconds === null ? "" : `; usually it runs every ${duration(pipeline.usual_seconds)}`;
-  const rest = pipeline.rests ? ` not run for ${duration((Date.now() - Date.parse(pipeline.ran_at)) / 1000)}` : "";
+  const rest = pipeline.rests ? ` not run for ${age(pipeline.ran_at)}` : "";
   return h("span", { title: STATES[pipeline.state] && `${STATES[pipeline.state]}${usual}` },
     h(State, { state: pipeline.state }), rest && h("span", { className: "cdc-late" }, rest));
+}
+
+/** Say how much of the log was read since a table stopped: what it lacks is among these records. */
+function ReadSince({ records }) {
+  if (records === null || records === undefined) return null;
+  return h("span", { className: "cdc-late", title: "records of all tables: those of this one among them are not applied" }, ` ${plural(records, "record")} read since`);
 }
 
 /** Say when and why the last attempt at a batch failed, with the way to its log. */
@@ -318,15 +329,15 @@ function TablesSection({ ledger, name, onTable, chosen }) {
     className: t.state === "parked" ? "cdc-row-bad" : t.id === chosen ? "cdc-row-chosen" : undefined,
     cells: [
       h("button", { type: "button", className: "cdc-link", onClick: () => onTable(t.id === chosen ? null : t.id) }, `${t.database}.${t.table}`),
-      h(State, { state: t.state }),
+      h(Fragment, null, h(State, { state: t.state }), t.held?.since && h("span", { className: "cdc-late", title: `since batch ${t.held.seq}` }, ` for ${age(t.held.since)}`)),
       h("span", { className: "cdc-reason" }, t.reason || t.notes.join("; ")),
-      h(Time, { at: t.source_time }),
+      h(Fragment, null, h(Time, { at: t.source_time }), h(ReadSince, { records: t.held?.records })),
       h(Proof, { table: t }),
       number(t.columns), number(t.version), number(t.applied_seq),
       h("span", { className: "cdc-location" }, t.location),
     ],
   }));
-  const head = [column("Table"), column("State"), column("Reason or note"), column("Source time (UTC)"), column("Proved"), numbers("Columns"), numbers("Version"), numbers("Batch"), column("Location")];
+  const head = [column("Table"), column("State"), column("Reason or note"), column("Applied up to (source time, UTC)"), column("Proved"), numbers("Columns"), numbers("Version"), numbers("Batch"), column("Location")];
   return h(Section, { title: "Tables", tools }, h(Answered, { answer }, (data) => h(Fragment, null,
     h(Table, { head, rows: rows(data), empty: view.search || view.state ? "No table matches." : "No table yet." }),
     h(Pager, { offset: view.offset, shown: data.tables.length, total: data.total, onMove: (offset) => setView({ ...view, offset }) }))));
@@ -429,7 +440,8 @@ function Facts({ pipeline }) {
     ["State", h(PipelineState, { pipeline })],
     pipeline.attempt && ["Last attempt failed", h(Attempt, { attempt: pipeline.attempt })],
     ["Lag", h(Lag, { lag, since: pipeline.unsettled_since })],
-    pipeline.unsettled_since && ["Not applied since (UTC)", h(Time, { at: pipeline.unsettled_since })],
+    pipeline.unsettled_since && ["Not applied since (UTC)",
+      h(Fragment, null, h(Time, { at: pipeline.unsettled_since }), h(ReadSince, { records: pipeline.unsettled_records }))],
     ["Cut (source time, UTC)", h(Time, { at: cut?.source_time })],
     ["Position", h("span", { className: "cdc-code" }, cut?.position ?? "–")],
     ["All tables at the cut", cut ? (cut.consistent ? "yes" : "no") : "–"],

@@ -16,6 +16,7 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import update
 
+from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.ledger import Ledger, ProgressSample, schema
 from airflow_provider_cdc.ledger.database import Database
 from airflow_provider_cdc.ledger.records import time_text
@@ -27,7 +28,7 @@ from airflow_provider_cdc.plugins import (
     schema_change_rows,
     table_rows,
 )
-from tests.airflow.page_ledger import DAG, batch, fill, sync_run
+from tests.airflow.page_ledger import DAG, batch, fill, looked, run_ago, state, sync_run
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed; Debian's package nodejs brings it")
@@ -65,7 +66,7 @@ def page_of_one(url: str, name: str) -> str:
     now = datetime.now(UTC)
     with Database(url, read_only=True).reading() as c:
         parts = {
-            "": {"pipeline": pipeline_rows.pipelines(c, [name], DAGS)[0]},
+            "": {"pipeline": pipeline_rows.pipeline(c, name, DAGS)},
             "/lag": lag_rows.lag(c, name, now - timedelta(days=1), now),
             "/batches": batch_rows.batches(c, name, DAGS, before=None, limit=25),
             "/tables": table_rows.tables(c, name, state=None, search="", offset=0, limit=50),
@@ -87,6 +88,28 @@ def row_of(html: str, first: str) -> str:
     """Return the text of the row whose first cell has a text."""
     rows = [text(row) for row in re.findall(r"<tr.*?</tr>", html, re.DOTALL)]
     return next(row for row in rows if row.startswith(f"{first} "))
+
+
+# ---- tables that are not applied
+
+
+def test_a_parked_table_says_since_when_and_how_much_was_read_since(url: str) -> None:
+    ledger = Ledger(url)
+    applied = int(datetime(2026, 11, 20, 8, 59, 30, tzinfo=UTC).timestamp() * 1e6)
+    batch(ledger, "bank", sync_run(8, "bank_hourly"), [state("accounts", source_time=applied), state("transfers")])
+    parked = state("accounts", TableStatus.PARKED, source_time=applied, reason="[sink.missing] the table is gone")
+    for hour in (9, 10, 11):
+        batch(ledger, "bank", sync_run(hour, "bank_hourly"), [parked, state("transfers")])
+    run_ago(ledger, hours=25)
+    looked(ledger, "bank", 1)
+    assert "tables not applied for 25 h" in row_of(page_of(url), "bank")
+    html = page_of_one(url, "bank")
+    assert row_of(html, "shop.accounts").startswith(
+        "shop.accounts parked for 25 h [sink.missing] the table is gone 2026-11-20 08:59:30 30 records read since"
+    )
+    assert row_of(html, "shop.transfers").startswith("shop.transfers ok ")
+    facts = text(html.partition("<dl")[2].partition("</dl>")[0])
+    assert re.search(r"Not applied since \(UTC\) \d{4}-\d\d-\d\d \d\d:\d\d:\d\d 30 records read since", facts), facts
 
 
 # ---- lag

@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.ledger import Ledger, ProgressSample, schema
 from airflow_provider_cdc.ledger.database import Database
+from airflow_provider_cdc.ledger.health import records_since
 from airflow_provider_cdc.ledger.records import time_text
 from airflow_provider_cdc.plugins import (
     batch_rows,
@@ -26,7 +27,7 @@ from airflow_provider_cdc.plugins import (
     schema_change_rows,
     table_rows,
 )
-from tests.airflow.page_ledger import DAG, HOSTILE, SECRET, VALUE, batch, fill, state, sync_run
+from tests.airflow.page_ledger import DAG, HOSTILE, SECRET, VALUE, batch, fill, looked, run_ago, state, sync_run
 from tests.unit.ledger.conftest import new_database, url  # noqa: F401
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -104,21 +105,6 @@ def overview(url: str, name: str) -> dict[str, Any]:  # noqa: F811
     with Database(url, read_only=True).reading() as connection:
         (line,) = pipeline_rows.pipelines(connection, [name], DAGS)
     return line
-
-
-def looked(ledger: Ledger, name: str, *minutes_ago: int, records: int = 0) -> None:
-    """Record figures of a lag of no seconds."""
-    for minutes in minutes_ago:
-        seen = datetime.now(UTC) - timedelta(minutes=minutes)
-        ledger.record_progress(name, ProgressSample(seen, seen, seen, 0.0, records))
-
-
-def run_ago(ledger: Ledger, **age: float) -> None:
-    """Let all batches and attempts of a ledger be so old."""
-    then = time_text(datetime.now(UTC) - timedelta(**age))
-    with ledger._database.writing() as connection:
-        connection.execute(update(schema.batches).values(planned_at=then, committed_at=then))
-        connection.execute(update(schema.attempts).values(at=then))
 
 
 @pytest.mark.parametrize(
@@ -205,7 +191,27 @@ def test_a_pipeline_with_parked_tables_says_since_when(url: str) -> None:  # noq
     ledger = Ledger(url)
     batch(ledger, "bank", sync_run(9, "bank_hourly"), [state("accounts")])
     parked = batch(ledger, "bank", sync_run(10, "bank_hourly"), [state("accounts", TableStatus.PARKED)])
+    batch(ledger, "bank", sync_run(11, "bank_hourly"), [state("transfers", TableStatus.WAITING)])
     assert overview(url, "bank")["unsettled_since"] == time_text(parked.planned_at)
+    with Database(url, read_only=True).reading() as connection:
+        assert pipeline_rows.pipeline(connection, "bank", DAGS)["unsettled_records"] == 20
+        page = table_rows.tables(connection, "bank", state=None, search="", offset=0, limit=50)
+    accounts, transfers = [line["held"] for line in page["tables"]]
+    assert accounts == {"seq": 2, "since": time_text(parked.planned_at), "records": 20}
+    assert (transfers["seq"], transfers["records"]) == (3, 10)
+
+
+def test_records_since_a_log_that_began_again_are_not_counted(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    batch(ledger, "bank", sync_run(9, "bank_hourly"), [state("accounts", TableStatus.PARKED)])
+    with ledger.lease("bank", sync_run(10, "bank_hourly")) as lease:
+        ledger.plan(lease, {"shop.log": {0: 0}}, {"shop.log": {0: 5}}, None)
+    with ledger._database.writing() as connection:
+        connection.execute(
+            update(schema.batches).where(schema.batches.c.seq == 1).values(start={"shop.log": {"0": 900}})
+        )
+    with Database(url, read_only=True).reading() as connection:
+        assert records_since(connection, "bank", {1, 7}) == {}
 
 
 # ---- parts of a pipeline
