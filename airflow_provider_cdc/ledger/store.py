@@ -535,6 +535,7 @@ class Ledger:
         :param code: of its error, empty where it ended well.
         """
         with self._database.writing() as connection:
+            rows.ensure_pipeline(connection, pipeline)
             health.store_attempt(connection, pipeline, code, owner)
 
     def unsettled_tables(self, pipeline: str) -> list[UnsettledTable]:

@@ -41,7 +41,8 @@ _pipelines, _batches, _tables = schema.pipelines.c, schema.batches.c, schema.tab
 def readable_pipelines(connection: Connection, dag_ids: Collection[str], name: str | None = None) -> list[str]:
     """Return the pipelines that a user may see: those of readable DAGs, and those that no DAG has run.
 
-    A pipeline is of the DAG that leased it last and of the DAG that ran its newest batches.
+    A pipeline is of the DAG that leased it last, of the DAG that ran its newest batches, and of the DAG whose attempt
+    was the last one.
 
     :param dag_ids: DAGs that the user may read.
     :param name: look only for this one.
@@ -50,12 +51,14 @@ def readable_pipelines(connection: Connection, dag_ids: Collection[str], name: s
         _batches.pipeline == _pipelines.name, _batches.seq > _newest_seq() - _LOOK_BACK, _batches.dag_id.is_not(None)
     )
     ran = recent.order_by(_batches.seq.desc()).limit(1).correlate(schema.pipelines).scalar_subquery()
-    query = select(_pipelines.name, _pipelines.lease_dag_id, ran.label("ran"))
+    join = schema.pipelines.outerjoin(schema.attempts, schema.attempts.c.pipeline == _pipelines.name)
+    columns = _pipelines.name, _pipelines.lease_dag_id, ran.label("ran"), schema.attempts.c.dag_id.label("tried")
+    query = select(*columns).select_from(join)
     if name is not None:
         query = query.where(_pipelines.name == name)
     readable = []
     for row in connection.execute(query):
-        owners = {dag_id for dag_id in (row.lease_dag_id, row.ran) if dag_id is not None}
+        owners = {dag_id for dag_id in (row.lease_dag_id, row.ran, row.tried) if dag_id is not None}
         if not owners or owners & set(dag_ids):
             readable.append(row.name)
     return readable

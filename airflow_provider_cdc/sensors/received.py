@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant
-from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant, as_pipeline
+from airflow_provider_cdc.core.errors import CdcError, ConfigurationError
+from airflow_provider_cdc.operators.pipeline import task_try
 from airflow_provider_cdc.sensors.condition import DEFERRABLE, ConditionSensor
 
 if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
     from airflow_provider_cdc.core.config import CdcPipeline
     from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
     from airflow_provider_cdc.watch.received import ReceivedCondition
@@ -49,6 +53,13 @@ class CdcReceivedSensor(ConditionSensor):
         if until is None:
             raise ConfigurationError(["until: a sensor needs a time"])
         return ReceivedCondition(pipeline, until.isoformat())
+
+    def note_failure(self, code: str, context: Context) -> None:
+        """Record in the ledger that no batch was tried: the sync behind the sensor does not run."""
+        from airflow_provider_cdc.batch.attempts import note_attempt
+
+        with suppress(CdcError, OSError):  # an invalid pipeline names no ledger
+            note_attempt(as_pipeline(self.pipeline), code, task_try(context))
 
     def trigger_class(self) -> type[CdcReceivedTrigger]:
         """Return the trigger that waits for the condition."""

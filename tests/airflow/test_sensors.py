@@ -144,6 +144,8 @@ def test_every_way_of_waiting_names_in_its_timeout_what_holds_back(shop: Shop) -
 class FirstRun:
     """Stand for a task instance that was rescheduled an hour ago."""
 
+    dag_id, run_id, task_id, map_index, try_number = "shop_hourly", "run 1", "wait", -1, 1
+
     def xcom_push(self, key: str, value: Any) -> None:
         """Take what a link sets."""
 

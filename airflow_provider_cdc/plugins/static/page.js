@@ -158,7 +158,8 @@ function RunLink({ run, children }) {
   if (!run) return h("span", { className: "cdc-muted" }, "–");
   const part = encodeURIComponent;
   const mapped = run.map_index >= 0 ? `/mapped/${run.map_index}` : "";
-  const to = `/dags/${part(run.dag_id)}/runs/${part(run.run_id)}/tasks/${part(run.task_id)}${mapped}`;
+  // The task's first tab is its log, of the try that the address names.
+  const to = `/dags/${part(run.dag_id)}/runs/${part(run.run_id)}/tasks/${part(run.task_id)}${mapped}?${query({ try_number: run.try_number })}`;
   return h(Link, { to, title: `${run.dag_id} / ${run.run_id} / ${run.task_id}, try ${run.try_number}` }, children ?? run.run_id);
 }
 
@@ -203,7 +204,7 @@ function ReadSince({ records }) {
 /** Say when and why the last attempt at a batch failed, with the way to its log. */
 function Attempt({ attempt }) {
   return h("span", { className: "cdc-attempt" }, " ", h("span", { className: "cdc-code" }, attempt.code), ` ${ago(new Date(attempt.at))} `,
-    attempt.run && h(RunLink, { run: attempt.run }));
+    attempt.run && h(RunLink, { run: attempt.run }, `log of ${attempt.run.task_id}, ${attempt.run.run_id}`));
 }
 
 // ---- list of pipelines

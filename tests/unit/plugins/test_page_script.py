@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import update
 
 from airflow_provider_cdc.core.model.status import TableStatus
-from airflow_provider_cdc.ledger import Ledger, ProgressSample, schema
+from airflow_provider_cdc.ledger import Ledger, ProgressSample, TaskTry, schema
 from airflow_provider_cdc.ledger.database import Database
 from airflow_provider_cdc.ledger.records import time_text
 from airflow_provider_cdc.plugins import (
@@ -110,6 +110,17 @@ def test_a_parked_table_says_since_when_and_how_much_was_read_since(url: str) ->
     assert row_of(html, "shop.transfers").startswith("shop.transfers ok ")
     facts = text(html.partition("<dl")[2].partition("</dl>")[0])
     assert re.search(r"Not applied since \(UTC\) \d{4}-\d\d-\d\d \d\d:\d\d:\d\d 30 records read since", facts), facts
+
+
+# ---- attempts
+
+
+def test_a_failed_attempt_shows_its_code_and_leads_to_its_log(url: str) -> None:
+    Ledger(url).record_attempt("bank", "kafka.unavailable", TaskTry("bank_hourly", "r 1", "received", -1, 3))
+    html = page_of(url)
+    assert row_of(html, "bank").startswith("bank failing kafka.unavailable 0 s ago log of received, r 1 unknown")
+    log = "/dags/bank_hourly/runs/r%201/tasks/received?try_number=3"
+    assert f'to="{log}"' in html and f'to="{log}"' in page_of_one(url, "bank")
 
 
 # ---- lag

@@ -187,6 +187,17 @@ def test_a_failed_attempt_is_seen_until_one_ends_well(url: str) -> None:  # noqa
     assert (line["state"], line["attempt"]) == ("ok", None)
 
 
+def test_a_pipeline_that_never_had_a_batch_is_seen_by_those_who_may_read_the_dag(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    task = sync_run(10, "bank_hourly")
+    ledger.record_attempt("bank", "configuration", task)
+    with Database(url, read_only=True).reading() as connection:
+        assert names(page_of(connection, {DAG})) == []
+        (line,) = page_of(connection, {"bank_hourly"})["pipelines"]
+    assert (line["state"], line["batch"], line["rests"]) == ("failing", None, False)
+    assert (line["attempt"]["code"], line["attempt"]["run"]) == ("configuration", task.document())
+
+
 def test_a_pipeline_with_parked_tables_says_since_when(url: str) -> None:  # noqa: F811
     ledger = Ledger(url)
     batch(ledger, "bank", sync_run(9, "bank_hourly"), [state("accounts")])
