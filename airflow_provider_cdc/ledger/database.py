@@ -27,6 +27,9 @@ from airflow_provider_cdc.core.errors import (
 from airflow_provider_cdc.core.json_documents import json_text
 from airflow_provider_cdc.ledger import schema
 
+MISSING = "ledger.missing"
+"""Code of a ledger that nobody has made yet, for whoever only reads."""
+
 BUSY_SECONDS = 30
 # Whoever only looks would rather have an error than wait: connecting, a lock of SQLite, a statement of PostgreSQL.
 _READER_CONNECT_SECONDS = 3
@@ -194,8 +197,9 @@ def _opened(url: URL) -> Engine:
     """
     if url.drivername == "sqlite":
         path = Path(str(url.database)).absolute()
-        if path.parent.is_dir() and not path.exists():
-            raise _missing("there is no such file")
+        with suppress(OSError):  # connecting reports the problem
+            if not path.exists():
+                raise _missing("there is no such file")
         file = path.as_uri()
         arguments: dict[str, Any] = {"uri": True, "timeout": _READER_BUSY_SECONDS, "check_same_thread": False}
         engine = _engine(url, creator=lambda: sqlite3.connect(f"{file}?mode=ro", **arguments))
@@ -241,7 +245,7 @@ def _check_version(connection: Connection) -> None:
 
 
 def _missing(reason: str) -> LedgerError:
-    return LedgerError("ledger.missing", f"there is no ledger yet: {reason}", hint="the first batch creates it")
+    return LedgerError(MISSING, f"there is no ledger yet: {reason}", hint="the first batch creates it")
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, record: object) -> None:

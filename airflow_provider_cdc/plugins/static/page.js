@@ -88,9 +88,31 @@ function Note({ kind = "plain", children }) {
   return h("p", { className: `cdc-note cdc-note-${kind}`, role: kind === "bad" ? "alert" : undefined }, children);
 }
 
+const FIRST_PIPELINE = `name: shop
+source:
+  topics: shopdb\\.shop\\..*
+  format: debezium-json
+  schema_topic: shopdb
+sink:
+  root: /data/lake
+policy:
+  engine: inline`;
+
+const FIRST_TASK = 'CdcSyncOperator(task_id="sync", pipeline="/dags/shop.yaml")';
+
+/** Invite to a first pipeline: nothing is wrong where none has run. */
+function Welcome({ title, children }) {
+  const code = (text) => h("code", { className: "cdc-code" }, text);
+  return h("div", { className: "cdc-welcome" }, h("h2", null, title), children,
+    h("ol", null,
+      h("li", null, "Describe where the changes are and where the tables are to be, as ", code("shop.yaml"), ":", h("pre", { className: "cdc-code" }, FIRST_PIPELINE)),
+      h("li", null, code("airflow-cdc doctor shop.yaml"), " looks at broker, ledger and lake, and says what is missing."),
+      h("li", null, code("airflow-cdc sync shop.yaml"), " runs the first batch. In a DAG it is ", code(FIRST_TASK), ".")),
+    h("p", null, "The page Quick start of the documentation has each step."));
+}
+
 const LEDGER_STATES = {
-  "ledger.missing": "There is no ledger yet. The first batch creates it.",
-  "ledger.version": "Another release of the provider made the ledger. The next batch of a newer release upgrades it.",
+  "ledger.version": "Another release of the provider made the ledger's tables. Install that release here, or let pipelines and page name an empty database: the next run takes over what the lake knows.",
 };
 
 /** Say why a ledger cannot be read, or show what was read from it. */
@@ -99,6 +121,10 @@ function Answered({ answer, children }) {
   if (!answer.data) return h(Note, null, "Loading …");
   const { ledger } = answer.data;
   if (!ledger || ledger.state === "ok") return children(answer.data);
+  if (ledger.state === "missing") {
+    return h(Welcome, { title: "There is no ledger yet: the first batch creates it" },
+      h("p", null, "Have batches run already? Then the api-server looks elsewhere than they do: compare page_ledgers in the section [cdc] with the ledger of the pipelines, and of a file AIRFLOW_HOME and the mounted folders."));
+  }
   const general =
     ledger.state === "unreachable"
       ? "The ledger is not reachable from the api-server."
@@ -234,7 +260,9 @@ function LedgerPipelines({ ledger, single }) {
     numbers("OK"), column("Last batch"), column("At (UTC)"), column("Run")];
   return h(Section, { title: single ? "Pipelines" : `Ledger ${ledger}`, tools: h(Search, { value: search, onChange: look, label: "Pipeline name" }) },
     h(Answered, { answer }, (data) => h(Fragment, null,
-      h(Table, { head, rows: rows(data), empty: search ? "No pipeline has such a name." : "No batch of a pipeline was planned yet." }),
+      data.total + data.hidden === 0 && !search
+        ? h(Welcome, { title: "No pipeline has run yet" })
+        : h(Table, { head, rows: rows(data), empty: search ? "No pipeline has such a name." : "You may see no pipeline." }),
       data.hidden > 0 && h(Note, null, `${plural(data.hidden, "pipeline")} not shown: you may not read the DAG, or this Airflow does not know it.`),
       h(Pager, { offset, shown: data.pipelines.length, total: data.total, onMove: setOffset }))));
 }

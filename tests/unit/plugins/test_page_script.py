@@ -14,8 +14,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+import yaml
 from sqlalchemy import update
 
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.ledger import Ledger, ProgressSample, TaskTry, schema
 from airflow_provider_cdc.ledger.database import Database
@@ -28,6 +31,7 @@ from airflow_provider_cdc.plugins import (
     schema_change_rows,
     table_rows,
 )
+from airflow_provider_cdc.plugins.ledgers import PageLedger, state_of
 from tests.airflow.page_ledger import DAG, batch, fill, looked, run_ago, state, sync_run
 
 NODE = shutil.which("node")
@@ -88,6 +92,38 @@ def row_of(html: str, first: str) -> str:
     """Return the text of the row whose first cell has a text."""
     rows = [text(row) for row in re.findall(r"<tr.*?</tr>", html, re.DOTALL)]
     return next(row for row in rows if row.startswith(f"{first} "))
+
+
+# ---- a first installation
+
+
+def listed_of(ledger: PageLedger) -> dict[str, Any]:
+    """Return what the route answers."""
+    try:
+        with ledger.reading() as connection:
+            page = pipeline_rows.pipeline_page(connection, DAGS, search="", offset=0, limit=50)
+            return {"ledger": state_of(ledger), **page}
+    except CdcError as error:
+        return {"ledger": state_of(ledger, error)}
+
+
+def test_a_first_installation_is_an_invitation(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'cdc' / 'ledger.db'}"
+    html = rendered("", {"ledgers": {"ledgers": ["cdc"]}, "pipelines": listed_of(PageLedger("cdc", url))})
+    assert "There is no ledger yet: the first batch creates it" in text(html)
+    assert "airflow-cdc doctor shop.yaml" in text(html) and "cdc-note-bad" not in html and "alert" not in html
+    shown = unescape(re.findall(r"<pre[^>]*>(.*?)</pre>", html, re.DOTALL)[0])
+    assert CdcPipeline.from_dict(yaml.safe_load(shown)).source.topics == r"shopdb\.shop\..*"
+    Ledger(url).pipelines()
+    html = rendered("", {"ledgers": {"ledgers": ["cdc"]}, "pipelines": listed_of(PageLedger("cdc", url))})
+    assert "No pipeline has run yet" in text(html) and "cdc-note-bad" not in html
+
+
+def test_a_ledger_that_does_not_answer_is_still_an_alarm(tmp_path: Path) -> None:
+    (tmp_path / "ledger.db").write_text("this is no database")
+    ledger = PageLedger("cdc", f"sqlite:///{tmp_path / 'ledger.db'}")
+    html = rendered("", {"ledgers": {"ledgers": ["cdc"]}, "pipelines": listed_of(ledger)})
+    assert "cdc-note-bad" in html and "cdc-welcome" not in html
 
 
 # ---- tables that are not applied
