@@ -39,6 +39,8 @@ def problem_of(result: BatchResult, on_parked: str, log: Any) -> AirflowExceptio
 
 def log_result(log: Any, result: BatchResult, batch: Batch | None) -> None:
     """Log a result in a few lines."""
+    from airflow_provider_cdc.batch.result import quarantine_line
+
     for warning in result.warnings or ():
         log.warning("catalog: %s", printable(warning))
     if result.repeated and batch is not None:
@@ -58,6 +60,8 @@ def log_result(log: Any, result: BatchResult, batch: Batch | None) -> None:
         result.seq, result.status, result.records, changes, result.schema_changes, len(result.tables),
         result.quarantined, result.seconds,
     )  # fmt: skip
+    for entry in result.quarantine or ():
+        log.warning("quarantined: %s", printable(quarantine_line(entry)))
     for statement in result.statements or ():
         log.info("DDL: %s", printable(" ".join(statement.split())))
 

@@ -109,14 +109,11 @@ def _lag(ledger: Ledger, pipeline: str) -> list[str]:
 
 def _quarantine(ledger: Ledger, pipeline: str) -> list[str]:
     """Return where the records are that the last batch put into quarantine."""
-    from airflow_provider_cdc.batch.result import stored_result
+    from airflow_provider_cdc.batch.result import quarantine_line, stored_result
 
     batch = ledger.last_committed(pipeline)
     result = None if batch is None else stored_result(batch)
     if result is None or not result.quarantined:
         return []
-    lines = [f"Batch {result.seq} put {result.quarantined} records into quarantine"]
-    for entry in (result.quarantine or ())[:_SHOWN]:
-        code = entry.get("error_code") or entry.get("reason") or ""
-        lines.append(f"{entry.get('topic')}/{entry.get('partition')} offset {entry.get('offset')}: {code}")
-    return lines
+    shown = (result.quarantine or ())[:_SHOWN]
+    return [f"Batch {result.seq} put {result.quarantined} records into quarantine", *map(quarantine_line, shown)]

@@ -96,7 +96,10 @@ def statement(text: str, number: int) -> dict[str, Any]:
 QUARANTINE = [
     {"topic": "shop.log", "partition": 0, "offset": 12, "database": "shop", "table": HOSTILE,
      "error_code": "record.json_invalid", "error": f"cannot read {VALUE}"},
-    {"topic": "shop.log", "partition": 0, "offset": 17, "column": "price", "reason": "number_invalid"},
+    {"topic": "shop.log", "partition": 0, "offset": 17, "database": "shop", "table": "orders", "column": "price",
+     "reason": "number_invalid"},
+    {"topic": "shop.log", "partition": 0, "offset": 18, "database": "", "table": "",
+     "error_code": "record.json_invalid", "error": "nothing names its table"},
 ]  # fmt: skip
 
 

@@ -193,3 +193,16 @@ def test_every_part_of_a_filled_ledger_is_shown(url: str) -> None:
     ]  # fmt: skip
     shop = page_of_one(url, "shop")
     assert "<img" not in shop and "&#60;img src=x" in shop
+    quarantine = text(shop.rpartition("<section")[2])
+    assert "2 shop.log 0 17 shop.orders price number_invalid" in quarantine
+    assert "2 shop.log 0 18 – record.json_invalid" in quarantine
+    assert "and 2 more records" in quarantine
+
+
+def test_one_figure_draws_a_point(url: str) -> None:
+    ledger = Ledger(url)
+    batch(ledger, "bank", sync_run(9, "bank_hourly"))
+    looked(ledger, "bank", 1)
+    assert page_of_one(url, "bank").count('className="cdc-point-alone"') == 1
+    looked(ledger, "bank", 5)
+    assert "cdc-point-alone" not in page_of_one(url, "bank")

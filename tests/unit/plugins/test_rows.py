@@ -293,11 +293,14 @@ def test_quarantine_shows_places_and_codes(filled: Database) -> None:
         page = quarantine_rows.quarantine(connection, "shop", before=None)
     (shown,) = page["batches"]
     assert (shown["seq"], shown["quarantined"], page["before"]) == (2, 5, None)
-    first, second = shown["records"]
+    first, second, third = shown["records"]
     assert (first["topic"], first["partition"], first["offset"], first["code"]) == (
         "shop.log", 0, 12, "record.json_invalid",
     )  # fmt: skip
-    assert (second["column"], second["code"]) == ("price", "number_invalid")
+    assert (second["database"], second["table"], second["column"], second["code"]) == (
+        "shop", "orders", "price", "number_invalid",
+    )  # fmt: skip
+    assert (third["table"], third["code"]) == ("", "record.json_invalid")
 
 
 def test_quarantine_looks_through_some_batches_at_a_time(
