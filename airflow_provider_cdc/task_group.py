@@ -16,8 +16,6 @@ from airflow_provider_cdc.core.errors import ConfigurationError
 if TYPE_CHECKING:
     from airflow_provider_cdc.surface.checks import Check
 
-UNTIL = "{{ data_interval_end or '' }}"
-
 
 def cdc_task_group(
     pipeline: PipelineLike,
@@ -35,8 +33,7 @@ def cdc_task_group(
 
     :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file.
     :param group_id: the pipeline's name without it.
-    :param received: wait, before the sync, until the log is complete up to the end of the run's data interval; needs a
-        timetable with data intervals.
+    :param received: wait, before the sync, until the log is complete up to the time of the sync.
     :param checks: run after the sync.
     :param source_conn_id: connection of the source database, for checks that compare with it.
     :param outlets: assets of the sync.
@@ -54,7 +51,7 @@ def cdc_task_group(
         if received:
             from airflow_provider_cdc.sensors.received import CdcReceivedSensor
 
-            until = arguments.get("until") or UNTIL
+            until = arguments.get("until")
             CdcReceivedSensor(task_id="received", pipeline=named, until=until, deferrable=True) >> sync
         if checks:
             from airflow_provider_cdc.operators.check import CdcCheckOperator

@@ -104,8 +104,8 @@ def test_an_error_of_the_configuration_fails_also_with_soft_fail(
     from airflow.providers.common.compat.sdk import AirflowFailException
 
     how = {"deferrable": deferrable, "soft_fail": soft_fail}
-    with pytest.raises(AirflowFailException, match="needs a time"):
-        sensor(shop, "", **how).execute({})
+    with pytest.raises(AirflowFailException, match="'soon' is not an ISO time"):
+        sensor(shop, "soon", **how).execute({})
     shop.changes = {"source": {"topics": "nowhere"}}
     with pytest.raises(AirflowFailException, match=r"kafka\.topic_unknown"):
         sensor(shop, NEVER, **how).execute({})
