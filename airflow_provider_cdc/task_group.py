@@ -29,7 +29,8 @@ def cdc_task_group(
 ) -> TaskGroup:
     """Return the tasks of a pipeline: ``received``, ``sync`` and ``check``, one after the other.
 
-    With checks, parked tables do not fail the sync, so that its assets' events are sent; a check fails for them.
+    With checks, parked and waiting tables do not fail the sync, so that its assets' events are sent; a check fails for
+    them.
 
     :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file.
     :param group_id: the pipeline's name without it.
@@ -44,7 +45,7 @@ def cdc_task_group(
     named = as_pipeline(pipeline)
     arguments: dict[str, Any] = {"deferrable": True, "outlets": list(outlets)}
     if checks:
-        arguments["on_parked"] = "warn"
+        arguments |= {"on_parked": "warn", "on_waiting": "warn"}
     arguments |= dict(operator_args or {})
     with TaskGroup(group_id or named.name.replace(".", "_")) as group:
         sync = CdcSyncOperator(task_id="sync", pipeline=named, **arguments)

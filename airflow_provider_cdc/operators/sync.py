@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 _GRACE = timedelta(seconds=60)
 """Time after the trigger's own deadline; Airflow's timeout then is for a trigger that is gone."""
 _WINDOWS = ("cover", "exact")
-_ON_PARKED = ("fail", "warn", "skip")
+_UNSETTLED = ("fail", "warn", "skip")
 
 
 class CdcSyncOperator(PipelineOperator):
@@ -77,8 +77,9 @@ class CdcSyncOperator(PipelineOperator):
         ``exact``: each run's window is one batch; a run waits for the windows before it, and fails if another batch
         holds its window.
     :param on_parked: what parked tables do to the task, after the others are committed: ``fail`` it without retry,
-        ``warn`` in the log, or ``skip`` it and so what follows. Tables that wait for a schema change always fail it,
-        with retry: the change may arrive meanwhile.
+        ``warn`` in the log, or ``skip`` it and so what follows.
+    :param on_waiting: the same for tables that wait for a schema change. None of it spends a try: the next run reads
+        what has arrived meanwhile, and a table that waits for too long is parked.
     :param lease_wait: longest wait for other runs of the pipeline; ``[cdc] lease_wait`` without it.
     :param deferrable: wait in the triggerer, without a worker.
     :param poll_interval: seconds between two looks while waiting.
@@ -98,6 +99,7 @@ class CdcSyncOperator(PipelineOperator):
         after: str | datetime | None = None,
         window: Literal["cover", "exact"] = "cover",
         on_parked: Literal["fail", "warn", "skip"] = "fail",
+        on_waiting: Literal["fail", "warn", "skip"] = "fail",
         lease_wait: timedelta | None = None,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         poll_interval: float = 10,
@@ -110,6 +112,7 @@ class CdcSyncOperator(PipelineOperator):
         self.after = after
         self.window = window
         self.on_parked = on_parked
+        self.on_waiting = on_waiting
         self.lease_wait = default_lease_wait() if lease_wait is None else lease_wait
         self.deferrable = deferrable
         self.poll_interval = poll_interval
@@ -206,7 +209,8 @@ class CdcSyncOperator(PipelineOperator):
     def _exact_window(self, until: Until) -> ExactWindow | None:
         from airflow_provider_cdc.batch.window import ExactWindow
 
-        for name, value, known in (("window", self.window, _WINDOWS), ("on_parked", self.on_parked, _ON_PARKED)):
+        unsettled = (("on_parked", self.on_parked, _UNSETTLED), ("on_waiting", self.on_waiting, _UNSETTLED))
+        for name, value, known in (("window", self.window, _WINDOWS), *unsettled):
             if value not in known:
                 raise ConfigurationError([f"{name}: {value!r} is none of {', '.join(known)}"])
         if self.window == "cover":
@@ -336,7 +340,7 @@ class CdcSyncOperator(PipelineOperator):
         answer["until"] = until.at.isoformat() if until.at else None
         if batch is not None and batch.until != until.at and result.repeated:
             answer["covered_by"] = batch.seq
-        problem = problem_of(result, self.on_parked, self.log)
+        problem = problem_of(result, self.on_parked, self.on_waiting, self.log)
         if problem is None:
             self._announce(context, pipeline, ledger, result)
             return answer

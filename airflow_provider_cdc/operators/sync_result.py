@@ -18,22 +18,26 @@ _SHOWN = 50
 _LEFT_OUT = ("statements", "quarantine")  # of a result in XCom
 
 
-def problem_of(result: BatchResult, on_parked: str, log: Any) -> AirflowException | None:
+def problem_of(result: BatchResult, on_parked: str, on_waiting: str, log: Any) -> AirflowException | None:
     """Return what ends the task for tables that are parked or wait, None where nothing does; warn of each.
 
-    :param on_parked: ``fail``, ``skip`` or ``warn``.
+    :param on_parked: what parked tables do: ``fail``, ``skip`` or ``warn``.
+    :param on_waiting: what tables do that wait for a schema change.
     :param log: the task's logger.
     """
-    for status in (TableStatus.PARKED, TableStatus.WAITING):
-        for table in (result.parked if status == TableStatus.PARKED else result.waiting) or ():
+    asked = {TableStatus.PARKED: on_parked, TableStatus.WAITING: on_waiting}
+    unsettled = {TableStatus.PARKED: result.parked or (), TableStatus.WAITING: result.waiting or ()}
+    ends: dict[str, list[str]] = {}
+    for status, tables in unsettled.items():
+        for table in tables:
             log.warning("%s %s: %s", printable(table.name), status, printable(table.reason))
-    if result.status == ResultStatus.PARKED and on_parked != "warn":
-        parked = result.describe_unsettled(TableStatus.PARKED, _SHOWN)
-        kind = AirflowFailException if on_parked == "fail" else AirflowSkipException
-        return kind(printable(f"batch {result.seq} is committed, but tables are parked: {parked}"))
-    if result.status == ResultStatus.WAITING:
-        waiting = result.describe_unsettled(TableStatus.WAITING, _SHOWN)
-        return AirflowException(printable(f"batch {result.seq} is committed, but tables wait: {waiting}"))
+        if tables or result.status == status:
+            verb = "are parked" if status == TableStatus.PARKED else "wait"
+            text = f"tables {verb}: {result.describe_unsettled(status, _SHOWN)}"
+            ends.setdefault(asked[status], []).append(text)
+    for how, kind in (("fail", AirflowFailException), ("skip", AirflowSkipException)):
+        if how in ends:
+            return kind(printable(f"batch {result.seq} is committed, but {'; '.join(ends[how])}"))
     return None
 
 

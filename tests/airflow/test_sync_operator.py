@@ -81,17 +81,17 @@ def test_parked_tables_fail_after_the_others_are_committed(shop: Shop, monkeypat
         operator(shop, on_parked="skip").execute({})
 
 
-def test_waiting_tables_fail_with_retry_after_the_others_are_committed(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+def test_waiting_tables_end_the_task_as_they_are_asked_to(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
 
     waiting = [UnsettledTable("shop", "orders", "a schema change is still missing")]
     result = BatchResult("shop", 4, ResultStatus.WAITING, 9, seconds=1.0, parked=[], waiting=waiting)
     monkeypatch.setattr("airflow_provider_cdc.batch.runner.run_batch", lambda *_, **__: result)
-    with pytest.raises(AirflowException, match=r"batch 4 .*shop\.orders: a schema change is still missing") as error:
+    with pytest.raises(AirflowFailException, match=r"batch 4 .*wait: shop\.orders: a schema change is still missing"):
         operator(shop).execute({})
-    assert not isinstance(error.value, AirflowFailException)
+    assert operator(shop, on_waiting="warn").execute({})["status"] == "waiting"
+    with pytest.raises(AirflowSkipException, match=r"shop\.orders: a schema change"):
+        operator(shop, on_waiting="skip").execute({})
 
 
 def test_a_killed_task_stops_its_engine(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
