@@ -25,16 +25,16 @@ def problem_of(result: BatchResult, on_parked: str, on_waiting: str, log: Any) -
     :param on_waiting: what tables do that wait for a schema change.
     :param log: the task's logger.
     """
-    asked = {TableStatus.PARKED: on_parked, TableStatus.WAITING: on_waiting}
-    unsettled = {TableStatus.PARKED: result.parked or (), TableStatus.WAITING: result.waiting or ()}
+    kinds = (
+        (TableStatus.PARKED, on_parked, "are parked", result.parked, ResultStatus.PARKED),
+        (TableStatus.WAITING, on_waiting, "wait", result.waiting, ResultStatus.WAITING),
+    )
     ends: dict[str, list[str]] = {}
-    for status, tables in unsettled.items():
-        for table in tables:
+    for status, how, verb, tables, outcome in kinds:
+        for table in tables or ():
             log.warning("%s %s: %s", printable(table.name), status, printable(table.reason))
-        if tables or result.status == status:
-            verb = "are parked" if status == TableStatus.PARKED else "wait"
-            text = f"tables {verb}: {result.describe_unsettled(status, _SHOWN)}"
-            ends.setdefault(asked[status], []).append(text)
+        if tables or result.status == outcome:
+            ends.setdefault(how, []).append(f"tables {verb}: {result.describe_unsettled(status, _SHOWN)}")
     for how, kind in (("fail", AirflowFailException), ("skip", AirflowSkipException)):
         if how in ends:
             return kind(printable(f"batch {result.seq} is committed, but {'; '.join(ends[how])}"))

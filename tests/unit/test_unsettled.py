@@ -66,6 +66,7 @@ class Log:
     """A topic of one partition."""
 
     end: int
+    schemas: None = None  # no registry
 
     def collect(self, until: object = None) -> None:
         """Fetch nothing: all is there."""
