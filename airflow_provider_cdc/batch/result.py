@@ -147,10 +147,10 @@ def quarantine_line(entry: Mapping[str, Any]) -> str:
 
     :param entry: as results have it; of a record whose table nobody knows it names none.
     """
-    place = f"{entry.get('topic')}/{entry.get('partition')}:{entry.get('offset')}"
+    record = f"{entry.get('topic')}/{entry.get('partition')}:{entry.get('offset')}"
     table = f" of {entry.get('database')}.{entry['table']}" if entry.get("table") else ", whose table is not known"
     column = f", column {entry['column']}" if entry.get("column") else ""
-    return f"{place}{table}{column}: {entry.get('error_code') or entry.get('reason') or ''}"
+    return f"{record}{table}{column}: {entry.get('error_code') or entry.get('reason') or ''}"
 
 
 def table_states(ledger: Ledger, pipeline: str) -> dict[str, TableState]:

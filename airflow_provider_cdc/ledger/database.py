@@ -27,9 +27,6 @@ from airflow_provider_cdc.core.errors import (
 from airflow_provider_cdc.core.json_documents import json_text
 from airflow_provider_cdc.ledger import schema
 
-MISSING = "ledger.missing"
-"""Code of a ledger that nobody has made yet, for whoever only reads."""
-
 BUSY_SECONDS = 30
 # Whoever only looks would rather have an error than wait: connecting, a lock of SQLite, a statement of PostgreSQL.
 _READER_CONNECT_SECONDS = 3
@@ -245,7 +242,7 @@ def _check_version(connection: Connection) -> None:
 
 
 def _missing(reason: str) -> LedgerError:
-    return LedgerError(MISSING, f"there is no ledger yet: {reason}", hint="the first batch creates it")
+    return LedgerError("ledger.missing", f"there is no ledger yet: {reason}", hint="the first batch creates it")
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, record: object) -> None:

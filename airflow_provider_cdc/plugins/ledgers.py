@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
 from airflow_provider_cdc.core.errors import CdcError, UnavailableError
-from airflow_provider_cdc.ledger.database import MISSING, Database
+from airflow_provider_cdc.ledger.database import Database
 
 # After a failure nobody waits for the database again for so long: requests share the api-server's threads with Airflow.
 PAUSE_SECONDS = 10
@@ -94,5 +94,5 @@ def state_of(ledger: PageLedger, error: CdcError | None = None) -> dict[str, str
     if error is None:
         return {"name": ledger.name, "state": "ok"}
     other = "unreachable" if isinstance(error, UnavailableError) else "unusable"
-    state = "missing" if error.code == MISSING else other  # nothing is wrong: no batch has run yet
+    state = "missing" if error.code == "ledger.missing" else other  # nothing is wrong: no batch has run yet
     return {"name": ledger.name, "state": state, "code": error.code}

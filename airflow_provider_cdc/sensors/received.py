@@ -37,7 +37,7 @@ class CdcReceivedSensor(UntilSensor):
         """Look once, unless the run asks for what is in Kafka now."""
         from airflow_provider_cdc.watch.condition import Answer
 
-        until = self.chosen(context)
+        until = self.until_of_run(context)
         if until.at is not None:
             return super().look(context)
         return Answer(True, f"nothing to wait for: {until.rule}", {"until": None, "received": None, "holds": []})

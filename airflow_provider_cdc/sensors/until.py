@@ -37,26 +37,26 @@ class UntilSensor(ConditionSensor):
     ) -> None:
         super().__init__(pipeline=pipeline, deferrable=deferrable, **kwargs)
         self.until = until
-        self._chosen: Until | None = None
+        self._until_of_run: Until | None = None
 
     def look(self, context: Context) -> Answer:
         """Look once; the first look chooses the time, and the trigger gets what was chosen."""
-        self.chosen(context)
+        self.until_of_run(context)
         return super().look(context)
 
-    def chosen(self, context: Context) -> Until:
+    def until_of_run(self, context: Context) -> Until:
         """Return the time that is waited for, and say which rule chose it.
 
-        :raises ConfigurationError: ``until`` is no time.
+        :raises ConfigurationError: ``until`` is not a time.
         """
         from airflow_provider_cdc.batch.window import choose_until
 
-        if self._chosen is None:
-            self._chosen = choose_until(self.until, context)
-            self.log.info("waiting for everything %s", self._chosen)
-        return self._chosen
+        if self._until_of_run is None:
+            self._until_of_run = choose_until(self.until, context)
+            self.log.info("waiting for everything %s", self._until_of_run)
+        return self._until_of_run
 
     def until_text(self) -> str | None:
         """Return the chosen time as ISO text, None for what is there now."""
-        assert self._chosen is not None
-        return None if self._chosen.at is None else self._chosen.at.isoformat()
+        assert self._until_of_run is not None
+        return None if self._until_of_run.at is None else self._until_of_run.at.isoformat()

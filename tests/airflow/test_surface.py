@@ -181,10 +181,10 @@ def test_a_notification_says_what_is_wrong(pipeline: dict[str, Any], monkeypatch
     from airflow_provider_cdc import CdcNotifier
 
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://host/air")
-    place = {"topic": "t", "partition": 0, "database": "db", "table": "orders"}
+    of_orders = {"topic": "t", "partition": 0, "database": "db", "table": "orders"}
     entries = [
-        {**place, "offset": 4, "error_code": "record.json_invalid", "error": "row value"},
-        {**place, "offset": 5, "column": "price", "reason": "number_invalid"},
+        {**of_orders, "offset": 4, "error_code": "record.json_invalid", "error": "row value"},
+        {**of_orders, "offset": 5, "column": "price", "reason": "number_invalid"},
     ]
     commit(pipeline, {"quarantined": 2, "quarantine": entries}, orders=TableStatus.PARKED, items=TableStatus.OK)
     sent: list[str] = []

@@ -137,10 +137,10 @@ def test_a_table_has_the_proof_of_its_state_and_none_where_nothing_was_compared(
 
 
 def test_what_is_in_quarantine_names_its_table_where_it_is_known() -> None:
-    place = {"topic": "t", "partition": 0, "offset": 4}
-    row = {**place, "database": "shop", "table": "a", "column": "price", "reason": "number_invalid"}
-    record = {**place, "database": "shop", "table": "a", "error_code": "record.json_invalid", "error": "a value"}
-    unknown = {**place, "database": None, "table": None, "error_code": "record.json_invalid", "error": "a value"}
+    first = {"topic": "t", "partition": 0, "offset": 4}
+    row = {**first, "database": "shop", "table": "a", "column": "price", "reason": "number_invalid"}
+    record = {**first, "database": "shop", "table": "a", "error_code": "record.json_invalid", "error": "a value"}
+    unknown = {**first, "database": None, "table": None, "error_code": "record.json_invalid", "error": "a value"}
     assert [quarantine_line(entry) for entry in (row, record, unknown)] == [
         "t/0:4 of shop.a, column price: number_invalid",
         "t/0:4 of shop.a: record.json_invalid",

@@ -71,7 +71,7 @@ def commit(folder: Path, until: datetime | None, status: TableStatus = TableStat
 def test_a_sensor_waits_for_the_time_of_the_sync(
     kind: type[Any], value: object, context: dict[str, Any], tmp_path: Path
 ) -> None:
-    assert sensor(kind, tmp_path, until=value).chosen(context) == choose_until(value, context)
+    assert sensor(kind, tmp_path, until=value).until_of_run(context) == choose_until(value, context)
 
 
 @pytest.mark.parametrize("deferrable", [True, False])
@@ -119,7 +119,7 @@ def test_a_trigger_waits_for_what_the_first_look_chose(
 
 @pytest.mark.parametrize("kind", [CdcReceivedSensor, CdcAppliedSensor])
 @pytest.mark.parametrize("soft_fail", [True, False])
-def test_what_is_no_time_fails(kind: type[Any], tmp_path: Path, *, soft_fail: bool) -> None:
+def test_what_is_not_a_time_fails(kind: type[Any], tmp_path: Path, *, soft_fail: bool) -> None:
     for value, problem in (("soon", "is not an ISO time"), ("{{ ds }}", "a template that was not rendered")):
         with pytest.raises(AirflowFailException, match=problem):
             sensor(kind, tmp_path, until=value, soft_fail=soft_fail).execute(SCHEDULED)

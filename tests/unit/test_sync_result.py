@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What parked and waiting tables, and what is in quarantine, do to the task of a sync."""
+"""End the task of a sync as parked and waiting tables ask for, and log what is in quarantine."""
 
 from __future__ import annotations
 

@@ -173,9 +173,9 @@ def test_a_reader_sees_what_a_writer_commits_and_changes_nothing(url: str) -> No
 
 
 def test_a_reader_creates_no_file_and_no_folder(tmp_path: Path) -> None:
-    for place in ("ledger.db", "airflow/cdc/ledger.db"):
+    for file in ("ledger.db", "airflow/cdc/ledger.db"):
         with pytest.raises(LedgerError, match=r"ledger\.missing.*the first batch creates it"):
-            _names(_database_of(f"sqlite:///{tmp_path / place}"))
+            _names(_database_of(f"sqlite:///{tmp_path / file}"))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page's script makes of answers that are read from ledgers; Node runs it, a browser is in tests/airflow."""
+"""Render the page's script with answers that are read from ledgers; Node runs it, a browser is in tests/airflow."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_first_installation_is_an_invitation(tmp_path: Path) -> None:
 
 
 def test_a_ledger_that_does_not_answer_is_still_an_alarm(tmp_path: Path) -> None:
-    (tmp_path / "ledger.db").write_text("this is no database")
+    (tmp_path / "ledger.db").write_text("not a database")
     ledger = PageLedger("cdc", f"sqlite:///{tmp_path / 'ledger.db'}")
     html = rendered("", {"ledgers": {"ledgers": ["cdc"]}, "pipelines": listed_of(ledger)})
     assert "cdc-note-bad" in html and "cdc-welcome" not in html
