@@ -27,6 +27,7 @@ class UnsettledTable:
     :param seq: number of the batch from which on its changes are not applied.
     :param since: ISO time at which the batch was planned from which on its changes are not applied; None if the ledger
         does not have that batch any more.
+    :param at_least: whether it may have been so for longer: earlier states of it were forgotten with the log.
     :param source_time: newest source time that its rows hold, microseconds since 1970; None before the first row.
     """
 
@@ -37,6 +38,7 @@ class UnsettledTable:
     state: TableStatus
     seq: int
     since: str | None
+    at_least: bool
     source_time: int | None
 
 
@@ -78,7 +80,14 @@ def unsettled_tables(
     join = schema.tables.outerjoin(
         schema.batches, (schema.batches.c.pipeline == t.pipeline) & (schema.batches.c.seq == seq)
     )
-    columns = t.pipeline, t.table_id, t.document, seq.label("seq"), schema.batches.c.planned_at
+    columns = (
+        t.pipeline,
+        t.table_id,
+        t.document,
+        seq.label("seq"),
+        schema.batches.c.planned_at,
+        last_settled.label("ok"),
+    )
     query = select(*columns).select_from(join).where(t.pipeline.in_(names), t.state.in_(UNSETTLED))
     if table_ids is not None:
         query = query.where(t.table_id.in_(table_ids))
@@ -91,6 +100,7 @@ def unsettled_tables(
             TableStatus(row.document["state"]),
             row.seq,
             row.planned_at,
+            row.ok is None and row.document.get("applied_seq", 0) > 0,
             row.document.get("source_time"),
         )
         for row in connection.execute(query)

@@ -54,7 +54,12 @@ def _held(connection: Connection, pipeline: str, table_ids: Sequence[str]) -> di
     unsettled = unsettled_tables(connection, [pipeline], table_ids)
     records = records_since(connection, pipeline, {table.seq for table in unsettled})
     return {
-        table.table_id: {"seq": table.seq, "since": table.since, "records": records.get(table.seq)}
+        table.table_id: {
+            "seq": table.seq,
+            "since": table.since,
+            "at_least": table.at_least,
+            "records": records.get(table.seq),
+        }
         for table in unsettled
     }
 

@@ -104,7 +104,8 @@ def test_the_page_tells_what_real_batches_left(shop: Shop) -> None:
     assert (line["unsettled_since"], line["unsettled_records"]) == (time_text(first.planned_at), read)
     orders, *others = page["tables"]
     assert (orders["table"], orders["code"], orders["source_time"]) == ("orders", "sink.not_ours", None)
-    assert orders["held"] == {"seq": first.seq, "since": time_text(first.planned_at), "records": read}
+    since = time_text(first.planned_at)
+    assert orders["held"] == {"seq": first.seq, "since": since, "at_least": False, "records": read}
     assert others and all(table["held"] is None and table["source_time"] for table in others)
 
 

@@ -19,7 +19,6 @@ from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.ledger import Batch, Lease, Ledger
 from airflow_provider_cdc.sources.kafka_reading import Watermarks
 
-NOW = datetime.now(UTC).isoformat()
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
 
@@ -89,7 +88,8 @@ class Log:
 
 def test_waiting_makes_no_batch_unless_the_log_has_something_new(tmp_path: Path) -> None:
     shop, ledger = pipeline(tmp_path), Ledger(f"sqlite:///{tmp_path}/ledger.db")
-    state = TableState("1", "shop", "t", "shop/t", 1, state=TableStatus.WAITING, waiting_since=NOW)
+    since = datetime.now(UTC).isoformat()
+    state = TableState("1", "shop", "t", "shop/t", 1, state=TableStatus.WAITING, waiting_since=since)
 
     def request(end: int, lease: Lease) -> Batch | BatchResult:
         course = Course(shop, ledger, lease, Log(end), lambda line: None, 0.0)
