@@ -85,7 +85,7 @@ def test_parked_tables_fail_after_the_others_are_committed(shop: Shop, monkeypat
         operator(shop, on_parked="skip").execute({})
 
 
-def test_the_page_tells_what_real_batches_left(shop: Shop) -> None:
+def test_the_page_shows_what_real_batches_left(shop: Shop) -> None:
     """Park a table from its first batch on: others wrote to its location."""
     from airflow.providers.common.compat.sdk import AirflowFailException
 
