@@ -104,7 +104,7 @@ class TaskMaker:
         """Return the option that a table's rows were made with and that is another one now, None without."""
         if state is None or state.version is None or timeline.dropped_at is not None:
             return None
-        return self._p.layouts.change(timeline, state.made_with)
+        return self._p.layouts.change(timeline, state)
 
     def _demand_one_way_of_reading(self, timeline: TableTimeline, start: Start, context: list[Span]) -> None:
         """Refuse changes and operator's files that were read under another format, or other options, than those of now.
@@ -113,6 +113,6 @@ class TaskMaker:
         """
         demand_one_format(self._p.job, self._p.history.formats(), [*start.spans, *context], str(timeline.last_name))
         if start.begins_with_files and start.base is not None:
-            change = self._p.layouts.change(timeline, start.base.made_with)
+            change = self._p.layouts.change(timeline, start.base)
             if change is not None:
                 raise outdated(timeline, start.base, f"another value of {change.option}, which concerns rows")

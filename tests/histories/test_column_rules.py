@@ -190,7 +190,7 @@ def test_a_changed_rule_makes_the_table_as_if_it_had_been_stated_from_the_begin(
     log: Log, lake: Path, first: int, second: int
 ) -> None:
     script = synced(log, lake / "one", RECORDS, 2, **RULES[first])
-    script.tables = {"shop.t": RULES[second]} if RULES[second] else {}
+    script.tables, script.policy = {"shop.t": RULES[second]} if RULES[second] else {}, {"on_rule_change": "apply"}
     more = put(41, id=3, name="C", born=1, n="3.00")
     script.send(more)
     script.sync()
@@ -237,7 +237,7 @@ def test_each_of_many_tables_alike_names_itself(log: Log, lake: Path, monkeypatc
 
 def test_another_salt_hashes_every_row_again(log: Log, lake: Path) -> None:
     script = synced(log, lake, RECORDS, columns={"mask": {"name": "hash"}})
-    script.secrets = {"mask": {"salt": "sea"}}
+    script.secrets, script.policy = {"mask": {"salt": "sea"}}, {"on_rule_change": "apply"}
     script.send(put(41, id=3, name="Ann", born=None, n="1.00"))
     script.sync()
     ann = hashlib.sha256(b"seaAnn").hexdigest()

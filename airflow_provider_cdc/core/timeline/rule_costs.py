@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Say what it costs to make a table again for rules that are others now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from airflow_provider_cdc.core.plain_data import Document
+from airflow_provider_cdc.core.sizes import size_text
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCost(Document):
+    """What carrying out the changed rules of a table costs, as it was when they were looked at.
+
+    :param at: when, ISO time.
+    :param rows: of the table, None where its files do not say it; ``size`` bytes of its files.
+    :param log_rows: changes that are read of the change log; ``log_size`` bytes of their row images in memory.
+    :param is_whole: the change log has all rows that the table is made of.
+    :param still_shown: what older versions of the table show and the table no longer does.
+    """
+
+    at: str
+    rows: int | None
+    size: int | None
+    log_rows: int
+    log_size: int
+    is_whole: bool = True
+    still_shown: list[str] = field(default_factory=list)
+
+    def sentences(self, table: str) -> list[str]:
+        """Return what people are to know before they decide.
+
+        :param table: ``database.table``.
+        """
+        log = f"{self.log_rows} changes ({size_text(self.log_size)} of row images) are read from the change log"
+        has = "" if self.rows is None else f" of {self.rows} rows"
+        has += "" if self.size is None else f"{' in' if has else ' of'} {size_text(self.size)}"
+        said = [f"all rows of the table{has} are made again: {log}"]
+        if not self.is_whole:
+            said = [
+                "the change log no longer has all rows of the table, so it needs a snapshot: approve, then "
+                f"`airflow-cdc rebuild PIPELINE.yaml {table} --from snapshot`"
+            ]
+        if self.still_shown:
+            said.append(
+                f"older versions of the table still show {', '.join(self.still_shown)}: "
+                f"`airflow-cdc maintain PIPELINE.yaml --purge {table}` expires them"
+            )
+        return said
