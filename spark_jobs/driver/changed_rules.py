@@ -20,14 +20,17 @@ from spark_jobs.lake.manifest import RowGroup
 from spark_jobs.sinks.contract import TableSize
 from spark_jobs.tasks.table_task import Span
 
-SHAPE_CHANGED = "shape.changed"
-
 
 class ChangedRules:
     """The tables whose rules are others than those that their rows were made with."""
 
     def __init__(self, planning: Planning) -> None:
         self._p, self._waiting = planning, set[tuple[str, ...]]()
+
+    @staticmethod
+    def wait(state: TableState) -> bool:
+        """Return whether a table waits for approval."""
+        return state.code == "shape.changed"
 
     def question(self, timeline: TableTimeline, state: TableState | None, spans: list[Span]) -> DataError | None:
         """Return why a table is parked until its rules are approved, None where it may go on.
@@ -96,7 +99,7 @@ class ChangedRules:
 def _error(item: AskedChange) -> DataError:
     table, cost = str(item.name), [] if item.cost is None else item.cost.sentences(str(item.name))
     return DataError(
-        SHAPE_CHANGED,
+        "shape.changed",
         f"its rules are others than those that its rows were made with ({item.statement})"
         + "".join(f"; {sentence}" for sentence in cost),
         where={"table": table},

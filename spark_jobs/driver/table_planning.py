@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import AskedChanges
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
 from spark_jobs.driver.apply_plan import ApplyPlan, is_waiting_name
 from spark_jobs.driver.asked_changes import approval_required
-from spark_jobs.driver.changed_rules import SHAPE_CHANGED, ChangedRules
+from spark_jobs.driver.changed_rules import ChangedRules
 from spark_jobs.driver.locations import Locations
 from spark_jobs.driver.planning import NEWEST, Planning
 from spark_jobs.driver.quarantine import EXCEEDED, Quarantine
@@ -250,7 +250,8 @@ class ApplyPlanner:
             or (self._p.checks_references(timeline) and self._p.starts.removes(timeline))
             or self._p.quarantine.settles(timeline)
             or self._rebuilds.concern(timeline)
-            or state.code in (EXCEEDED, SHAPE_CHANGED)
+            or state.code == EXCEEDED
+            or self._changed.wait(state)
             or (timeline.dropped_at is None and bool(self._p.starts.applied_repeats(timeline, state)))
             or self._p.read.concern(timeline)
         )

@@ -19,9 +19,9 @@ from tests.histories.debezium_records import row
 from tests.histories.decisions import decide_twice, state_of
 from tests.histories.log import Log
 from tests.histories.records import Record
+from tests.histories.ruled_table import BOB, OPTIONS, RECORDS, SALT, digest, put, statement, stored
 from tests.histories.run import inline
 from tests.histories.scripted import Script
-from tests.histories.test_column_rules import BOB, OPTIONS, RECORDS, SALT, digest, put, statement, stored
 
 HASHED: dict[str, Any] = {"columns": {"mask": {"name": "hash"}}}
 WAITS = ("parked", "shape.changed")

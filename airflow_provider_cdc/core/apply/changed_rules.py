@@ -7,8 +7,8 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from airflow_provider_cdc.core.config.column_rules import ColumnRules
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.laid_columns import LaidColumn, LaidColumns
@@ -33,7 +33,7 @@ class RuleChange:
     :param options: keys of those that differ.
     :param changes: of each rule what it was and is, without an expression: that may name a value.
     :param still_shown: what older versions of the table show and the table no longer does.
-    :param mark: tells the change from others, for the rows that the table has.
+    :param mark: identifies the change, for the rows that the table has.
     """
 
     options: tuple[str, ...]
@@ -97,10 +97,9 @@ def _new_salts(old: Sequence[LaidColumn], new: Sequence[LaidColumn]) -> list[str
 
 def _rules(made_with: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Return the rules for columns, each as a mapping."""
-    rules: dict[str, dict[str, str]] = json.loads(made_with.get(COLUMNS, "{}"))
-    excluded: Any = rules.get("exclude", [])
-    names = [excluded] if isinstance(excluded, str) else excluded
-    return {**rules, "exclude": dict.fromkeys(names, "left out")}
+    rules = ColumnRules(**json.loads(made_with.get(COLUMNS, "{}")))
+    stated = rules.document()
+    return {**stated, "exclude": dict.fromkeys(rules.excluded, "left out")}
 
 
 def _column_changes(was: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]) -> list[str]:

@@ -31,7 +31,7 @@ class LaidColumn:
 
     @property
     def salt(self) -> str:
-        """Return what tells the salt of its hashes from others, empty where they have none."""
+        """Return a digest of the salt of its hashes, empty where it has none."""
         return self.mark.removeprefix(HASH) if self.mark.startswith(HASH) else ""
 
 

@@ -59,7 +59,7 @@ class AskedChange(Document):
     :param by: who decided; empty while the change waits.
     :param at: when, ISO time.
     :param order: identifies what asked for the decision, where that may be repeated, as by a retry of a task.
-    :param mark: of rules what tells the change from others of the table, for the rows that it has.
+    :param mark: of rules a digest that identifies the change, for the rows that the table has.
     :param cost: of rules what carrying the change out costs.
     """
 

@@ -11,7 +11,7 @@ from airflow_provider_cdc.core.sizes import size_text
 
 @dataclass(frozen=True, slots=True)
 class RuleCost(Document):
-    """What carrying out the changed rules of a table costs, as it was when they were looked at.
+    """Hold what carrying out the changed rules of a table costs, as it was when they were looked at.
 
     :param at: when, ISO time.
     :param rows: of the table, None where its files do not say it; ``size`` bytes of its files.
