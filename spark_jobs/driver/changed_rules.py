@@ -3,29 +3,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from airflow_provider_cdc.core.apply.changed_rules import RuleChange
+from airflow_provider_cdc.core.apply.table_rewrite import keeps_values
+from airflow_provider_cdc.core.apply.target_schema import stored_schema, target_schema
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import DataError, SinkError
+from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.timeline.asked_changes import ON_RULE_CHANGE, Answer, AskedChange
-from airflow_provider_cdc.core.timeline.rule_costs import RuleCost
+from airflow_provider_cdc.core.timeline.rule_costs import RuleCost, Work
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
+from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs.driver.base_states import snapshot_of
 from spark_jobs.driver.planning import Planning
 from spark_jobs.lake.folded_batches import folded_range
 from spark_jobs.lake.layout import batch_of, log_folder
 from spark_jobs.lake.manifest import RowGroup
-from spark_jobs.sinks.contract import TableSize
+from spark_jobs.sinks.contract import Stored, TableSize
+from spark_jobs.tasks.table_shape import laid_of
 from spark_jobs.tasks.table_task import Span
 
 
 class ChangedRules:
-    """The tables whose rules are others than those that their rows were made with."""
+    """The tables whose rules are others than those that their rows were made with.
 
-    def __init__(self, planning: Planning) -> None:
-        self._p, self._waiting = planning, set[tuple[str, ...]]()
+    :param goes_on: as of ``TaskMaker.goes_on_from_rows``.
+    """
+
+    def __init__(self, planning: Planning, goes_on: Callable[[TableTimeline, TableState], bool]) -> None:
+        self._p, self._goes_on, self._waiting = planning, goes_on, set[tuple[str, ...]]()
 
     @staticmethod
     def wait(state: TableState) -> bool:
@@ -46,11 +54,13 @@ class ChangedRules:
         known = self._p.asked.known(item)
         if known is not None and known.answer == Answer.APPLY:
             return None
-        size = self._size(state)
+        stored = self._stored(state)
+        size = TableSize(None, None) if stored is None else stored.size()
         if size.rows == 0:
             return None
         if known is None or known.answer == Answer.WITHDRAWN or self._p.job.scratch:
-            item = replace(item, cost=self._cost(timeline, state, spans, change, size))
+            cost = self._cost(timeline, state, spans, change, stored)
+            item = replace(item, cost=replace(cost, rows=size.rows, size=size.size))
         asked = self._p.asked.ask_about_rules(item)
         if asked is None:
             return None
@@ -61,27 +71,41 @@ class ChangedRules:
         """Note which questions of earlier batches are none any more, once all tables were looked at."""
         self._p.asked.withdraw_rules(self._waiting)
 
-    def _size(self, state: TableState) -> TableSize:
-        """Return what a table holds, as far as it can be opened."""
+    def _stored(self, state: TableState) -> Stored | None:
+        """Return what lies at a table's location, None where it cannot be opened."""
         try:
-            return self._p.sink.open(self._p.job.at(state.location)).size()
+            return self._p.sink.open(self._p.job.at(state.location))
         except SinkError:
-            return TableSize(None, None)
+            return None
 
     def _cost(
-        self, timeline: TableTimeline, state: TableState, spans: list[Span], change: RuleChange, size: TableSize
+        self,
+        timeline: TableTimeline,
+        state: TableState,
+        spans: list[Span],
+        change: RuleChange,
+        stored: Stored | None,
     ) -> RuleCost:
+        """Return what carrying a change out costs, without the size of the table."""
+        cost = RuleCost(self._p.job.created_at, Work.ROWS, None, None, still_shown=list(change.still_shown))
+        if change.from_rows and self._goes_on(timeline, state):
+            evolves = stored is not None and self._evolves(timeline, state, stored)
+            return replace(cost, work=Work.METADATA) if evolves else cost
         start = self._p.starts.start(timeline, None, spans, None, snapshot_of(state), state.provided)
         groups = [group for span in start.spans for group in span.groups]
-        return RuleCost(
-            self._p.job.created_at,
-            size.rows,
-            size.size,
-            sum(group.rows for group in groups),
-            sum(group.image_bytes for group in groups),
-            self._has_all(groups),
-            list(change.still_shown),
-        )
+        count, size = sum(group.rows for group in groups), sum(group.image_bytes for group in groups)
+        return replace(cost, work=Work.LOG, log_rows=count, log_size=size, is_whole=self._has_all(groups))
+
+    def _evolves(self, timeline: TableTimeline, state: TableState, stored: Stored) -> bool:
+        """Return whether a table gets its columns without a row that is written again."""
+        job, name = self._p.job, timeline.last_name
+        types, layout = TypeOptions.of(job.tables.policy(name, job.policy)), job.tables.layout(name)
+        schema, shape = TableSchema.from_document(state.schema or {}), self._p.layouts.shape(timeline)
+        laid = laid_of(state)
+        if not keeps_values(schema, schema, timeline, shape.columns(schema, types), laid):
+            return False
+        old, new = stored_schema(schema, types, layout, shape, laid), target_schema(schema, types, layout, shape)
+        return self._p.sink.task_writer().evolves(stored, old, new, merges=False)
 
     def _has_all(self, groups: Sequence[RowGroup]) -> bool:
         """Return whether the change log has all files of some rows: the oldest batches lose theirs first."""

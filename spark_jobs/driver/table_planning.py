@@ -71,8 +71,9 @@ class ApplyPlanner:
         self.states: dict[str, TableState] = self._p.states
         self.quarantine: Quarantine = self._p.quarantine
         self._locations, self._rebuilds = Locations(self._p), Rebuilds(self._p)
-        self._unknown, self._unowned, self._changed = UnknownRows(self._p), UnownedNames(self._p), ChangedRules(self._p)
+        self._unknown, self._unowned = UnknownRows(self._p), UnownedNames(self._p)
         self._tasks = TaskMaker(self._p, self._locations)
+        self._changed = ChangedRules(self._p, self._tasks.goes_on_from_rows)
 
     def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:
         """Return a task again, from a state that holds nothing from a position on (``TaskMaker.again``)."""

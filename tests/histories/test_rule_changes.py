@@ -13,15 +13,17 @@ from deltalake import DeltaTable
 
 from airflow_provider_cdc.core.documents import Rebuild
 from airflow_provider_cdc.core.timeline.asked_changes import Answer, AskedChange, newest_answers
+from airflow_provider_cdc.core.timeline.rule_costs import Work
 from spark_jobs.driver.log_retention import expire_log
 from spark_jobs.driver.run_batch import sync
 from tests.histories.debezium_records import row
 from tests.histories.decisions import decide_twice, state_of
 from tests.histories.log import Log
 from tests.histories.records import Record
-from tests.histories.ruled_table import BOB, OPTIONS, RECORDS, SALT, digest, put, statement, stored
+from tests.histories.ruled_table import ANN, BOB, OPTIONS, RECORDS, SALT, digest, gone, put, statement, stored
 from tests.histories.run import inline
 from tests.histories.scripted import Script
+from tests.sinks.kinds import options_of, sink_of, type_of
 
 HASHED: dict[str, Any] = {"columns": {"mask": {"name": "hash"}}}
 WAITS = ("parked", "shape.changed")
@@ -278,13 +280,13 @@ def test_it_says_what_is_read_and_what_older_versions_still_show(script: Script)
     item = question(script)
     assert item.cost is not None
     cost = item.cost
-    assert (cost.rows, cost.log_rows, cost.is_whole) == (2, 4, True)
+    assert (cost.work, cost.rows, cost.log_rows, cost.is_whole) == (Work.ROWS, 2, 0, True)
     files = DeltaTable(str(script.root / "shop" / "t")).file_uris()
     assert cost.size == sum(Path(file).stat().st_size for file in files)
     assert cost.still_shown == ["name", "born"]
     made, shown = cost.sentences("shop.t")
     assert made.startswith("all rows of the table of 2 rows in ")
-    assert "4 changes (" in made
+    assert made.endswith(" are written again from the stored ones, the change log is not read")
     assert shown == (
         "older versions of the table still show name, born: "
         "`airflow-cdc maintain PIPELINE.yaml --purge shop.t` expires them"
@@ -292,13 +294,19 @@ def test_it_says_what_is_read_and_what_older_versions_still_show(script: Script)
     (reason,) = (state.reason for state in script.states.values() if state.table == "t")
     assert made in reason
     assert shown in reason
+    change(script, {"filter": "name IS NOT NULL"})
+    (filtered,) = [item.cost for item in script.waiting("t")]
+    assert filtered is not None
+    assert (filtered.work, filtered.log_rows) == (Work.LOG, 4)
+    assert filtered.still_shown == ["rows that do not pass the filter"]
+    assert "4 changes (" in filtered.sentences("shop.t")[0]
 
 
 def test_of_a_change_log_that_lacks_rows_it_says_so_and_the_table_waits_for_a_snapshot(script: Script) -> None:
     script.send(MORE)
     script.sync()
     expire_log(script._job(script.ends), 1, {})
-    change(script, HASHED)
+    change(script, {"filter": "name IS NOT NULL"})
     item = question(script)
     assert item.cost is not None
     assert not item.cost.is_whole
@@ -310,7 +318,8 @@ def test_of_a_change_log_that_lacks_rows_it_says_so_and_the_table_waits_for_a_sn
 
 
 def test_a_preview_says_what_it_costs_now(script: Script, tmp_path: Path) -> None:
-    change(script, HASHED)
+    change(script, {"filter": "name IS NOT NULL"})
+    script.minutes += 1
     script.send(MORE)
     ends = {where: len(records) for where, records in script.log.partitions.items()}
     job = replace(script._job(ends), scratch=str(tmp_path / "scratch"))
@@ -319,3 +328,58 @@ def test_a_preview_says_what_it_costs_now(script: Script, tmp_path: Path) -> Non
     assert item.id == question(script).id
     assert item.cost is not None
     assert (item.answer, item.cost.log_rows, item.cost.rows) == (Answer.OPEN, 3, 2)
+
+
+FROM_ROWS: list[dict[str, Any]] = [
+    {"columns": {"mask": {"name": "hash", "n": "truncate(1)", "born": "truncate(year)"}}},
+    {"columns": {"mask": {"name": "redact", "id": "hash"}}},
+    {"columns": {"exclude": ["name", "born"], "type": {"n": "string"}}},
+    {"columns": {"rename": {"name": "nick"}}},
+]
+AFTER: list[list[Record]] = [
+    [],
+    [MORE, put(61, "u", BOB, **{**BOB, "name": "Bob"}), gone(71, **ANN)],
+    [
+        statement("ALTER TABLE shop.t ADD COLUMN w int DEFAULT 7, DROP COLUMN born", 55),
+        put(61, id=3, name="C", n="1.00", w=1),
+    ],
+    [
+        statement("ALTER TABLE shop.t MODIFY n decimal(14,4), RENAME COLUMN name TO b", 55),
+        put(61, id=3, b="C", born=1, n="1.0000"),
+    ],
+]
+
+
+@pytest.mark.parametrize("sink", ["delta", "iceberg"])
+@pytest.mark.parametrize("mode", ["mirror", "soft_delete", "history"])
+@pytest.mark.parametrize("after", range(len(AFTER)))
+@pytest.mark.parametrize("rule", FROM_ROWS, ids=str)
+def test_columns_that_the_stored_rows_have_are_made_of_them_without_the_change_log(
+    log: Log, lake: Path, rule: dict[str, Any], after: int, mode: str, sink: str
+) -> None:
+    of_mode = {} if mode == "mirror" else {"mode": mode}
+
+    def begun(place: Path, **stated: Any) -> Script:
+        kind = {"sink_type": type_of(sink), "sink_options": options_of(sink, place)}
+        tables, policy = {"shop.t": {**of_mode, **stated}}, {"on_rule_change": "apply"}
+        place.mkdir(parents=True)
+        script = Script(log, place, secrets=SALT, options=OPTIONS, tables=tables, policy=policy, **kind)
+        script.send(*RECORDS)
+        return script
+
+    script = begun(lake / "one")
+    script.sync()
+    script.send(put(41, "u", BOB, **BOB))
+    script.sync()
+    expire_log(script._job(script.ends), 1, {})
+    script.send(*AFTER[after])
+    script.tables = {"shop.t": {**of_mode, **rule}}
+    script.sync()
+    assert state_of(script, "t")[0] == "ok", [state.reason for state in script.states.values()]
+    log.partitions.clear()
+    fresh = begun(lake / "two", **rule)
+    fresh.send(put(41, "u", BOB, **BOB), *AFTER[after])
+    fresh.sync()
+    rows = [sink_of(sink, one.root).open(f"{one.root}/shop/t").rows() for one in (script, fresh)]
+    assert rows[0].schema == rows[1].schema
+    assert sorted(map(repr, rows[0].to_pylist())) == sorted(map(repr, rows[1].to_pylist()))

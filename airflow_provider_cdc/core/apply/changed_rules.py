@@ -33,12 +33,14 @@ class RuleChange:
     :param options: keys of those that differ.
     :param changes: of each rule what it was and is, without an expression: that may name a value.
     :param still_shown: what older versions of the table show and the table no longer does.
+    :param from_rows: whether the stored rows have all that the new columns are made of.
     :param mark: identifies the change, for the rows that the table has.
     """
 
     options: tuple[str, ...]
     changes: tuple[str, ...]
     still_shown: tuple[str, ...]
+    from_rows: bool
     mark: str
 
     @property
@@ -73,7 +75,8 @@ def rule_change(state: TableState, now: Mapping[str, str], shape: Shape, options
     made = {name: (was.get(name), now.get(name)) for name in stated}
     text = json.dumps([state.applied_seq, made, salts], sort_keys=True)
     mark = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-    return RuleChange(tuple(stated) or (SALT,), tuple(changes), tuple(_still_shown(old, new, was, now)), mark)
+    shown, from_rows = tuple(_still_shown(old, new, was, now)), stated == [COLUMNS] and _are_stored(old, new)
+    return RuleChange(tuple(stated) or (SALT,), tuple(changes), shown, from_rows, mark)
 
 
 def other_rules(was: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -87,6 +90,15 @@ def _laid(shape: Shape, schema: TableSchema, options: TypeOptions) -> tuple[Laid
         return shape.laid(schema, options).of(schema)
     except DataError:
         return ()
+
+
+def _are_stored(old: Sequence[LaidColumn], new: Sequence[LaidColumn]) -> bool:
+    """Return whether rows have what columns are made of: these themselves, or the own values of the source's.
+
+    An expression over stored columns is left out: of a row on which it fails the change log has to be read.
+    """
+    had = {(one.id, one.mark) for one in old}
+    return bool(new) and all((one.id, one.mark) in had or (one.id >= 0 and (one.id, "") in had) for one in new)
 
 
 def _new_salts(old: Sequence[LaidColumn], new: Sequence[LaidColumn]) -> list[str]:

@@ -44,6 +44,7 @@ class LayoutChange:
     :param option: its key.
     :param was: its text then, empty for its default; ``now`` its text now.
     :param columns: names of the columns whose values would be others.
+    :param from_rows: whether the stored rows have all that new ones are made of.
     """
 
     kind: OptionKind
@@ -51,6 +52,7 @@ class LayoutChange:
     was: str
     now: str
     columns: tuple[str, ...] = ()
+    from_rows: bool = False
 
     def error(self, table: str) -> DataError:
         """Return why a table is parked until it is made again, or the option is taken back."""
@@ -118,10 +120,14 @@ class StoredLayouts:
 
     def rule_change(self, timeline: TableTimeline, state: TableState) -> RuleChange | None:
         """Return how the rules of a table differ from those that its rows were made with, None where they do not."""
-        name, now = timeline.last_name, self.of(timeline)
+        types = TypeOptions.of(self._rules.policy(timeline.last_name, self._policy))
+        return rule_change(state, self.of(timeline), self.shape(timeline), types)
+
+    def shape(self, timeline: TableTimeline) -> Shape:
+        """Return the columns that a table gets."""
+        name = timeline.last_name
         rule = self._rules.rule(name)
-        shape = Shape.of(rule.columns, rule.filter, timeline, self._salt, mode_of(self._rules, name))
-        return rule_change(state, now, shape, TypeOptions.of(self._rules.policy(name, self._policy)))
+        return Shape.of(rule.columns, rule.filter, timeline, self._salt, mode_of(self._rules, name))
 
     def has_other_rules(self, timeline: TableTimeline, state: TableState) -> bool:
         """Return whether the rules of a table have another text now, whatever they say."""
@@ -132,7 +138,7 @@ class StoredLayouts:
         if change is None or not change.concerns_rules:
             return None  # another salt counts with the next change of the table
         option = f"tables.{timeline.last_name}.{change.options[0]}"
-        return LayoutChange(OptionKind.LAYOUT, option, "another one", "the present one")
+        return LayoutChange(OptionKind.LAYOUT, option, "another one", "the present one", from_rows=change.from_rows)
 
     def _log_change(self, was: MadeWith, now: MadeWith) -> LayoutChange | None:
         for option in (_FORMAT, _ORDER, _NULL_IN_BOTH):
