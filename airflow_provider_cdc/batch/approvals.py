@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decide about schema changes that the policy of a table asks about."""
+"""Decide about changes that the policy of a table asks about: of the source's schema, and of the pipeline's rules."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
     ON_CREATE_TABLE,
     ON_FAILOVER,
     ON_MISSING_CREATE,
+    ON_RULE_CHANGE,
     ON_UNSEEN_DDL,
     Answer,
     AskedChange,
@@ -30,6 +31,12 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
 from airflow_provider_cdc.ledger import Batch, Ledger, TaskTry
 
 _SETTLED = (ON_FAILOVER, ON_UNSEEN_DDL)
+_EXCLUDE = ", or exclude the table with tables.exclude"
+_INSTEAD = {
+    ON_CREATE_TABLE: _EXCLUDE,
+    ON_MISSING_CREATE: _EXCLUDE,
+    ON_RULE_CHANGE: ", or take the rules back: then the table goes on by itself",
+}
 
 
 def asked_changes(batches: Sequence[Batch]) -> list[AskedChange]:
@@ -58,7 +65,7 @@ def waiting_changes(ledger: Ledger, pipeline: str) -> list[AskedChange]:
 def decide(
     pipeline: CdcPipeline, table: str, *, deny: bool = False, change: str = "", by: str = "", **course: Any
 ) -> BatchResult:
-    """Approve or deny a schema change that a table waits for, and let the table catch up.
+    """Approve or deny a change that a table waits for, and let the table catch up.
 
     A change that was denied is carried out after all only where it is named. A repeat decides nothing else: of a named
     change, of a task's earlier try, and where nothing waits and the newest decision is the same.
@@ -81,6 +88,9 @@ def decide(
         return from_ledger(decided, table_states(ledger, pipeline.name).values(), 0.0)
     if deny:
         _demand_deniable(item)
+    if item.cost is not None and "say" in course:
+        for sentence in item.cost.sentences(table):
+            course["say"](f"{table}: {sentence}")
     at = datetime.now(UTC).isoformat(timespec="milliseconds")
     decision = replace(item, answer=answer, by=by or this_process(), at=at, order=order)
     return run_approval(pipeline, decision, **course)
@@ -107,8 +117,7 @@ def _demand_deniable(item: AskedChange) -> None:
     """
     if item.policy in DENIABLE:
         return
-    begins = item.policy in (ON_CREATE_TABLE, ON_MISSING_CREATE)
-    instead = ", or exclude the table with tables.exclude" if begins else ""
+    instead = _INSTEAD.get(item.policy, "")
     raise DataError(
         "approve.cannot_deny",
         f"{item.policy}: a change of this kind cannot be left out",
@@ -129,7 +138,8 @@ def _change_to_decide(asked: Sequence[AskedChange], table: str, answer: Answer, 
         return _named(mine, table, answer, change)
     repeated = next((one for one in mine if order and one.order == order and one.answer == answer), None)
     waiting = (one for one in mine if one.answer == Answer.OPEN)
-    newest = max((one for one in mine if one.answer != Answer.OPEN), key=lambda one: one.at, default=None)
+    decided = (one for one in mine if one.answer in (Answer.APPLY, Answer.DENY))
+    newest = max(decided, key=lambda one: one.at, default=None)
     item = repeated or next(waiting, newest)
     if item is not None and item.answer in (Answer.OPEN, answer):
         return item
@@ -138,22 +148,29 @@ def _change_to_decide(asked: Sequence[AskedChange], table: str, answer: Answer, 
     if item is not None and answer == Answer.APPLY:
         hint += f"; `airflow-cdc approve PIPELINE.yaml {table} --change {item.id}` carries out what was denied last"
     raise DataError(
-        "approve.nothing_waits", "no schema change of the table waits for a decision", where={"table": table}, hint=hint
+        "approve.nothing_waits", "no change of the table waits for a decision", where={"table": table}, hint=hint
     )
 
 
 def _named(mine: Sequence[AskedChange], table: str, answer: Answer, change: str) -> AskedChange:
     """Return the change of a table that has an ``id``.
 
-    :raises DataError: ``approve.other_change``, ``approve.carried_out``.
+    :raises DataError: ``approve.other_change``, ``approve.nothing_waits``, ``approve.carried_out``.
     """
     item = next((one for one in mine if one.id == change), None)
     if item is None:
         raise DataError(
             "approve.other_change",
-            "no schema change that the table waited for has this id",
+            "no change that the table waited for has this id",
             where={"table": table, "change": printable(change)},
             hint=f"its changes: {', '.join(f'{one.id} ({one.policy}, {one.answer})' for one in mine) or 'none'}",
+        )
+    if item.answer == Answer.WITHDRAWN:
+        raise DataError(
+            "approve.nothing_waits",
+            "the rules were taken back, or changed again, so nothing is to be decided",
+            where={"table": table, "change": item.id},
+            hint="`airflow-cdc approve PIPELINE.yaml` shows what waits",
         )
     if item.answer == Answer.APPLY != answer:
         raise DataError(

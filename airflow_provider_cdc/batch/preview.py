@@ -53,7 +53,8 @@ def preview(
     }
     if status in ("new", "planned"):
         document["ddl"] = coming_ddl(pipeline, log, proposal.start, proposal.end)
-    if explained and status in ("new", "planned"):
+    tries = status == ResultStatus.NOTHING_TO_DO and ledger.fingerprint(pipeline.name) != pipeline.fingerprint()
+    if explained and (status in ("new", "planned") or tries):
         document["explain"] = explain(pipeline, ledger, log, proposal, seq, until_of, say)
     if until is not None and status == "new":
         document["holds"] = holds(pipeline, log, until)

@@ -26,6 +26,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
     ON_MISSING_CREATE,
     ON_RENAME_COLUMN,
     ON_RENAME_TABLE,
+    ON_RULE_CHANGE,
     ON_TRUNCATE,
     ON_UNSEEN_DDL,
     ON_WIDEN_COLUMN,
@@ -41,6 +42,7 @@ from airflow_provider_cdc.ledger import Batch, Ledger
 from airflow_provider_cdc.ledger.records import time_text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NOW = "~"  # behind every position: of what no statement of the source's did
 _EVENTS = {
     ON_ADD_COLUMN: "add column",
     ON_CONVERT_COLUMN: "convert column",
@@ -52,6 +54,7 @@ _EVENTS = {
     ON_MISSING_CREATE: "missing create",
     ON_RENAME_COLUMN: "rename column",
     ON_RENAME_TABLE: "rename",
+    ON_RULE_CHANGE: "rules",
     ON_TRUNCATE: "truncate",
     ON_UNSEEN_DDL: "unseen DDL",
     ON_WIDEN_COLUMN: "widen column",
@@ -83,7 +86,7 @@ def table_history(pipeline: CdcPipeline, ledger: Ledger) -> list[dict[str, Any]]
         if table.supposed and table_id not in states:
             continue
         if pipeline.tables.selects(name):
-            mine = [item for item in asked if timeline.owner(item.name, item.position) == table_id]
+            mine = [item for item in asked if timeline.owner(item.name, item.position or _NOW) == table_id]
             mine += [item for item in asked if (item.position, item.name) in _left_names(table)]
             policy = pipeline.tables.policy(name, pipeline.policy)
             document = _structure(table, at, policy, mine, emptied=table_id in emptied)
@@ -124,6 +127,8 @@ def _structure(
         for position in table.clears
         if not any(item.position == position for item in asked)
     ]
+    rules = [item for item in asked if item.policy == ON_RULE_CHANGE]
+    asked = [item for item in asked if item.policy != ON_RULE_CHANGE]
     events += [(_EVENTS[item.policy], item.position, _asked_by(item), _decided(item)) for item in asked]
     events += [
         ("drop", position, _taken(policy.on_drop_table, "apply" if emptied else "keep"), None)
@@ -144,8 +149,15 @@ def _structure(
         "events": [
             {"event": event, **_origin(position, at), "policy": answer, "detail": detail}
             for event, position, answer, detail in sorted(events, key=lambda item: item[1])
-        ],
+        ]
+        + [_changed_rules(item) for item in sorted(rules, key=lambda item: item.at or _NOW)],
     }
+
+
+def _changed_rules(item: AskedChange) -> dict[str, Any]:
+    """Return the event of rules of the pipeline that were others."""
+    origin = {"position": None, "time": item.at or None, "statement": item.statement}
+    return {"event": _EVENTS[item.policy], **origin, "policy": _asked_by(item), "detail": _decided(item)}
 
 
 def _version(version: SchemaVersion, at: Mapping[str, SchemaChange], asked: Sequence[AskedChange]) -> dict[str, Any]:
@@ -181,6 +193,8 @@ def _decided(item: AskedChange) -> str:
     """Return what was decided about a change, by whom and when."""
     if item.answer == Answer.OPEN:
         return "waits for a decision"
+    if item.answer == Answer.WITHDRAWN:
+        return f"taken back, as of {item.at}"
     return f"{'approved' if item.answer == Answer.APPLY else 'denied'} by {item.by} at {item.at}"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run ``approve``: decide about schema changes that tables wait for, and accept a new log of the source."""
+"""Run ``approve``: decide about changes that tables wait for, and accept a new log of the source."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _show(
 ) -> int:
     """Print what waits for an approval.
 
-    :param waiting: schema changes.
+    :param waiting: changes of tables.
     """
     record, records = question
     if args.json:
@@ -114,6 +114,7 @@ def _show(
         lines = [(str(item.name), item.id, item.position, item.policy, item.statement) for item in waiting]
         print_table(("table", "change", "position", "policy", "statement"), lines)
         print()
+        _print_costs(args.pipeline, waiting)
         oldest: dict[str, AskedChange] = {}
         for item in waiting:
             oldest.setdefault(str(item.name), item)
@@ -128,6 +129,16 @@ def _show(
         print(_CONSEQUENCES)
         print(f"airflow-cdc approve {args.pipeline} --new-generation {record}")
     return DONE
+
+
+def _print_costs(pipeline: str, waiting: Sequence[AskedChange]) -> None:
+    """Print what carrying out changed rules costs."""
+    for item in waiting:
+        if item.cost is not None:
+            print(printable(f"{item.name}, as of {item.cost.at}:"))
+            for sentence in item.cost.sentences(str(item.name)):
+                print(printable(f"  {sentence.replace('PIPELINE.yaml', pipeline)}"))
+            print()
 
 
 def _demand(args: Namespace, name: str, question: tuple[str, list[dict[str, Any]]]) -> None:

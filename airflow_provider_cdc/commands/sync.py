@@ -25,6 +25,7 @@ from airflow_provider_cdc.commands.output import (
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.printable import printable
+from airflow_provider_cdc.core.timeline.asked_changes import AskedChange
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.batch.result import BatchResult, TableResult
@@ -236,6 +237,9 @@ def _print_explained(explained: dict[str, Any]) -> None:
         asked = [(f"{a['database']}.{a['table']}", a["policy"], a["statement"]) for a in explained["asks"]]
         print()
         print_table(("asks about", "policy", "statement"), asked)
+        for item in map(AskedChange.from_document, explained["asks"]):
+            for sentence in () if item.cost is None else item.cost.sentences(str(item.name)):
+                print(printable(f"{item.name}: {sentence}"))
     if explained["unfit"]:
         print()
         columns = ("table", "topic", "partition", "offset", "column", "reason")

@@ -145,7 +145,7 @@ def _output(
         [(column.name, "string" if column.mark else types[column.id]) for column in columns],
         sources,
         lifecycle or ("OVERWRITE" if action == "overwrite" else ""),
-        frozenset(column.name for column in columns if column.mark.startswith("mask ")),
+        frozenset(column.name for column in columns if column.is_masked),
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decide about a schema change that a table waits for."""
+"""Decide about a change that a table waits for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 class CdcApproveOperator(RepairOperator):
-    """Approve or deny a schema change that a table waits for (``on_…: ask``), and let the table catch up.
+    """Approve or deny a change that a table waits for (``on_…: ask``), and let the table catch up.
+
+    Of changed rules of the pipeline the log of the task says what carrying them out costs.
 
     A later try of the task, or a cleared one, decides nothing else. It fails with retry while another run works on
     the pipeline, and without retry where nothing is to be decided, or where a table is still parked after the batch.

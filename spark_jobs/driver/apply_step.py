@@ -27,6 +27,7 @@ from spark_jobs.lake.stored_result import UnfitRow
 from spark_jobs.sinks.registry import open_sink
 from spark_jobs.tasks.empty_table import empty_location
 from spark_jobs.tasks.parking import as_cdc_error
+from spark_jobs.tasks.table_shape import salt_of
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
 
 _SHOWN = 100  # quarantined records and rows that a result names
@@ -55,7 +56,8 @@ def apply_batch(batch: BatchContext, landed: Manifest, lost: Sequence[SchemaChan
     fresh += lost
     seen, unclear = observed(job, landed)
     sink = open_sink(job, batch.secrets)
-    planner = ApplyPlanner(Planning(job, landed, fresh, seen, batch.history, unclear, batch.storage, sink))
+    salt = salt_of(batch.secrets)
+    planner = ApplyPlanner(Planning(job, landed, fresh, seen, batch.history, unclear, batch.storage, sink, salt))
     demand_known(job, landed, planner.quarantine, batch.log)
     note_rules(job, landed, batch.log)
     plan = planner.plan()

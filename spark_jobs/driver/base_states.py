@@ -312,7 +312,7 @@ class BaseStates:
 
         Some may have come before the DDL that names them.
         """
-        if self._layouts.change(timeline, state.made_with) is not None:
+        if self._layouts.change(timeline, state) is not None:
             return False
         for seq in self._history.since(state.applied_position):
             if seq <= state.applied_seq:

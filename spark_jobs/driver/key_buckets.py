@@ -68,7 +68,8 @@ def _is_one_step(job: JobDocument, task: ApplyTask, timeline: TableTimeline, sec
         return False
     options = TypeOptions.of(policy)
     shape = shape_of(job, timeline, secrets)
-    if not shape.is_plain and shape.laid(timeline.schema, options).of(stored) != laid_of(base).of(stored):
+    is_as_source = shape.is_plain and base.laid is None
+    if not is_as_source and shape.laid(timeline.schema, options).of(stored) != laid_of(base).of(stored):
         return False
     if not target_schema(timeline.versions[-1].schema, options).has_same_columns(target_schema(stored, options)):
         return False

@@ -58,13 +58,14 @@ class Planning:
         unclear: Mapping[TableName, str],
         storage: Storage,
         sink: Sink[Stored],
+        salt: bytes = b"",
     ) -> None:
         """Put the schema changes onto the timelines."""
-        self.job, self.storage = job, storage
+        self.job, self.storage, self.sink = job, storage, sink
         self.rules = job.tables
         known = [*stated_changes(self.rules), *(SchemaChange.from_document(item) for item in job.schema_changes)]
         server = Server.of(job.format_options)
-        self.layouts = StoredLayouts(job.tables, job.policy, job.format, job.format_options)
+        self.layouts = StoredLayouts(job.tables, job.policy, job.format, job.format_options, salt)
         wire = open_format(job.format, job.format_options)
         self.exact = wire.order == "exact"
         self.fresh = new_changes(known, read, observed, exact=self.exact, server=server)

@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import AskedChanges
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
 from spark_jobs.driver.apply_plan import ApplyPlan, is_waiting_name
 from spark_jobs.driver.asked_changes import approval_required
+from spark_jobs.driver.changed_rules import ChangedRules
 from spark_jobs.driver.locations import Locations
 from spark_jobs.driver.planning import NEWEST, Planning
 from spark_jobs.driver.quarantine import EXCEEDED, Quarantine
@@ -72,6 +73,7 @@ class ApplyPlanner:
         self._locations, self._rebuilds = Locations(self._p), Rebuilds(self._p)
         self._unknown, self._unowned = UnknownRows(self._p), UnownedNames(self._p)
         self._tasks = TaskMaker(self._p, self._locations)
+        self._changed = ChangedRules(self._p, self._tasks.goes_on_from_rows)
 
     def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:
         """Return a task again, from a state that holds nothing from a position on (``TaskMaker.again``)."""
@@ -108,6 +110,7 @@ class ApplyPlanner:
         missing = [(item.name, item.first) for item in plan.unowned if item.reason is None]
         demand_created(self._p.job, missing, self._unowned.state_before, self._p.policy_of)
         self._locations.collect_left(plan)
+        self._changed.withdraw()
         return plan
 
     def _waits_to_leave(self, timeline: TableTimeline) -> bool:
@@ -142,6 +145,8 @@ class ApplyPlanner:
         if any(verdict(self, plan, case) for verdict in _LAST_VERDICTS):
             return
         demand_fit(self._p.job, timeline)
+        if (question := self._changed.question(timeline, case.state, case.spans)) is not None:
+            raise question
         task = self._tasks.task(timeline, case.state, case.spans, case.changed_at, case.begins, case.provided)
         plan.tasks.append(task)
 
@@ -170,6 +175,9 @@ class ApplyPlanner:
         behind = state is not None and state.applied_seq < job.seq and may_go_on(job, state)
         if touched or behind or case.made_otherwise is not None or self._is_touched(case.timeline, state):
             return False
+        there = state if case.timeline.dropped_at is None else None
+        if there is not None and self._p.layouts.has_other_rules(case.timeline, there):
+            demand_fit(job, case.timeline)  # rules that change nothing may be mistyped
         plan.settled += self._unchanged(case.timeline, state)
         return True
 
@@ -244,6 +252,7 @@ class ApplyPlanner:
             or self._p.quarantine.settles(timeline)
             or self._rebuilds.concern(timeline)
             or state.code == EXCEEDED
+            or self._changed.wait(state)
             or (timeline.dropped_at is None and bool(self._p.starts.applied_repeats(timeline, state)))
             or self._p.read.concern(timeline)
         )

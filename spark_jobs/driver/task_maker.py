@@ -39,7 +39,7 @@ class TaskMaker:
         name, location = timeline.last_name, self._p.paths.demand(timeline)
         known, rebuilds = self._p.states.get(timeline.table_id), begins is not None
         applied_seq = 0 if state is None else state.applied_seq
-        if not rebuilds and state is not None and self.made_otherwise(timeline, state) is not None:
+        if not rebuilds and state is not None and not self.goes_on_from_rows(timeline, state):
             begins, provided = snapshot_of(state), state.provided  # all of it is made again
         if begins is not None:
             state = changed_at = None
@@ -104,7 +104,17 @@ class TaskMaker:
         """Return the option that a table's rows were made with and that is another one now, None without."""
         if state is None or state.version is None or timeline.dropped_at is not None:
             return None
-        return self._p.layouts.change(timeline, state.made_with)
+        return self._p.layouts.change(timeline, state)
+
+    def goes_on_from_rows(self, timeline: TableTimeline, state: TableState) -> bool:
+        """Return whether a table goes on from its stored rows, where it has any, and not from the change log.
+
+        Rows that it lacks because they did not fit may fit under other rules.
+        """
+        change = self.made_otherwise(timeline, state)
+        if change is None:
+            return True
+        return change.from_rows and state.pending_seq is None and not self._p.quarantine.left_out(state.table_id, state)
 
     def _demand_one_way_of_reading(self, timeline: TableTimeline, start: Start, context: list[Span]) -> None:
         """Refuse changes and operator's files that were read under another format, or other options, than those of now.
@@ -113,6 +123,6 @@ class TaskMaker:
         """
         demand_one_format(self._p.job, self._p.history.formats(), [*start.spans, *context], str(timeline.last_name))
         if start.begins_with_files and start.base is not None:
-            change = self._p.layouts.change(timeline, start.base.made_with)
+            change = self._p.layouts.change(timeline, start.base)
             if change is not None:
                 raise outdated(timeline, start.base, f"another value of {change.option}, which concerns rows")

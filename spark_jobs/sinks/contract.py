@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
@@ -142,6 +142,13 @@ class WriterRule:
     obstacle: str = ""
 
 
+class TableSize(NamedTuple):
+    """Hold the rows of a table, None where its files do not say it, and the bytes of its files."""
+
+    rows: int | None
+    size: int | None
+
+
 class Stored(Protocol):
     """Describe a location: a table in one version, or none.
 
@@ -222,6 +229,10 @@ class Stored(Protocol):
 
     def is_empty(self) -> bool:
         """Return whether the table has no rows, as far as that is known without reading any."""
+        ...
+
+    def size(self) -> TableSize:
+        """Return what the table holds, without reading any row."""
         ...
 
     def rows(self, keys: pa.Table | None = None) -> pa.Table:

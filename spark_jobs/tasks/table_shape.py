@@ -24,9 +24,13 @@ from spark_jobs.tasks.table_task import ApplyTask
 
 def shape_of(job: JobDocument, timeline: TableTimeline, secrets: dict[str, dict[str, str]]) -> Shape:
     """Return the columns that a table gets."""
-    salt = secrets.get("mask", {}).get("salt", "")
     rule = job.tables.rule(timeline.last_name)
-    return Shape.of(rule.columns, rule.filter, timeline, salt.encode(), mode_of(job.tables, timeline.last_name))
+    return Shape.of(rule.columns, rule.filter, timeline, salt_of(secrets), mode_of(job.tables, timeline.last_name))
+
+
+def salt_of(secrets: dict[str, dict[str, str]]) -> bytes:
+    """Return the salt of hashes, empty where none is stated."""
+    return secrets.get("mask", {}).get("salt", "").encode()
 
 
 def demand_fit(job: JobDocument, timeline: TableTimeline) -> None:

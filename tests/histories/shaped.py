@@ -16,13 +16,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from tests.histories.approving import WithApprovals
 from tests.histories.comparison import expected_value, lake_type, stored_values
 from tests.histories.ddl_statements import Create
 from tests.histories.kinds import EPOCH, Kind
 from tests.histories.moded_table import OWN_COLUMNS
 from tests.histories.random_kinds import COLUMNS
 from tests.histories.run import Replay
-from tests.histories.source import Column, Content, Name, Row, Structure, quoted
+from tests.histories.source import Column, Content, Name, Picture, Row, Structure, quoted
 
 SALT = "a pinch"
 MISFITS = (
@@ -217,8 +219,11 @@ def _wrong_spans(ended: pa.Table) -> list[str]:
     return ["a version that ends before it begins"] * bool(pc.any(pc.invert(pc.less(begins, ends))).as_py())
 
 
-class ShapedReplay(Replay):
-    """Replays a history into tables with rules for their columns."""
+class ShapedReplay(WithApprovals):
+    """Replays a history into tables with rules for their columns.
+
+    A RENAME may give a table other rules: half of the histories apply these, in the others people approve.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -233,13 +238,19 @@ class ShapedReplay(Replay):
         self._by_name = {".".join(create.name): random_rule(rnd, create) for create in creates if rnd.random() < 0.6}
         self.story.append(f"rules: {self._of_all}, {self._by_name}")
         self._secrets = {"mask": {"salt": SALT}}
+        self._asks = random.Random(f"{self.case.seed} asks").random() < 0.5
 
     def _rules(self) -> dict[str, Any]:
         rules = super()._rules()
         pattern = rules.pop("*.*", {})
         every = {"*.*": {**pattern, **self._of_all.document()}}
         every |= {name: {**pattern, **rule.document()} for name, rule in self._by_name.items()}
-        return every | {name: {**rule, **self._rule(name).document()} for name, rule in rules.items()}
+        every |= {name: {**rule, **self._rule(name).document()} for name, rule in rules.items()}
+        policy = {} if self._asks else {"on_rule_change": "apply"}
+        return {name: {**rule, **policy} for name, rule in every.items()}
+
+    def _batch(self, number: int, chunks: list[OffsetRange], picture: Picture | None) -> list[str]:
+        return super()._batch(number, chunks, picture) if self._asks else Replay._batch(self, number, chunks, picture)
 
     def _rule(self, name: str) -> Rule:
         return self._by_name.get(name, self._of_all)

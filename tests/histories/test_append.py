@@ -99,7 +99,7 @@ def test_a_feed_that_is_to_be_a_mirror_is_made_again_and_back(log: Log, lake: Pa
     script = Script(log, lake, tables={"shop.t": RULE})
     script.send(*BEGIN, gone(40, 1, "a"))
     script.sync()
-    script.tables = {}
+    script.tables, script.policy = {}, {"on_rule_change": "apply"}
     script.send(put(50, 3, "c"))
     script.sync()
     table = DeltaTable(str(script.root / "shop" / "t")).to_pyarrow_table().sort_by("id")

@@ -11,52 +11,11 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from tests.histories.debezium_records import ddl, row
+from tests.histories.debezium_records import row
 from tests.histories.log import Log
-from tests.histories.records import Record
+from tests.histories.ruled_table import ANN, BOB, OPTIONS, RECORDS, SALT, digest, gone, put, statement, stored, synced
 from tests.histories.scripted import Script
 from tests.histories.together import resolve_all_together
-
-CREATE = "CREATE TABLE shop.t (id int NOT NULL, name varchar(20), born date, n decimal(10,2), PRIMARY KEY (id))"
-OPTIONS = {"decimal.handling.mode": "string"}
-SALT = {"mask": {"salt": "pepper"}}
-
-
-def put(pos: int, op: str = "c", before: dict[str, Any] | None = None, **image: Any) -> Record:
-    return row(op, "t", pos, image, before=before, key=("id",), time=pos)
-
-
-def gone(pos: int, **image: Any) -> Record:
-    return row("d", "t", pos, None, before=image, key=("id",), time=pos)
-
-
-def statement(text: str, pos: int) -> Record:
-    return ddl(text, pos, time=pos)
-
-
-ANN = {"id": 1, "name": "Ann", "born": 3650, "n": "12.50"}
-BOB = {"id": 2, "name": None, "born": None, "n": "-7.00"}
-RECORDS = [statement(CREATE, 4), put(21, **ANN), put(31, **BOB)]
-
-
-def synced(log: Log, lake: Path, records: list[Record], *cuts: int, **rule: Any) -> Script:
-    """Return a pipeline that read records in batches."""
-    script = Script(log, lake, tables={"shop.t": rule} if rule else {}, secrets=SALT, options=OPTIONS)
-    for start, end in pairwise([0, *cuts, len(records)]):
-        script.send(*records[start:end])
-        script.sync()
-    return script
-
-
-def stored(script: Script) -> list[dict[str, Any]]:
-    """Return the rows of the table, which is as it should be."""
-    assert script.states_of("shop", "t") == ["ok"], [state.reason for state in script.states.values()]
-    return sorted(DeltaTable(str(script.root / "shop" / "t")).to_pyarrow_table().to_pylist(), key=str)
-
-
-def digest(text: str) -> str:
-    return hashlib.sha256(f"pepper{text}".encode()).hexdigest()
-
 
 CUTS = pytest.mark.parametrize("cuts", [(), (1,), (1, 2)])
 
@@ -190,7 +149,7 @@ def test_a_changed_rule_makes_the_table_as_if_it_had_been_stated_from_the_begin(
     log: Log, lake: Path, first: int, second: int
 ) -> None:
     script = synced(log, lake / "one", RECORDS, 2, **RULES[first])
-    script.tables = {"shop.t": RULES[second]} if RULES[second] else {}
+    script.tables, script.policy = {"shop.t": RULES[second]} if RULES[second] else {}, {"on_rule_change": "apply"}
     more = put(41, id=3, name="C", born=1, n="3.00")
     script.send(more)
     script.sync()
@@ -237,7 +196,7 @@ def test_each_of_many_tables_alike_names_itself(log: Log, lake: Path, monkeypatc
 
 def test_another_salt_hashes_every_row_again(log: Log, lake: Path) -> None:
     script = synced(log, lake, RECORDS, columns={"mask": {"name": "hash"}})
-    script.secrets = {"mask": {"salt": "sea"}}
+    script.secrets, script.policy = {"mask": {"salt": "sea"}}, {"on_rule_change": "apply"}
     script.send(put(41, id=3, name="Ann", born=None, n="1.00"))
     script.sync()
     ann = hashlib.sha256(b"seaAnn").hexdigest()

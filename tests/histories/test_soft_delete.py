@@ -135,7 +135,7 @@ def test_a_mirror_that_is_to_keep_deleted_rows_is_made_again(log: Log, lake: Pat
     script = Script(log, lake)
     script.send(*BEGIN, gone(40, 1, "a"))
     script.sync()
-    script.tables = {"shop.t": RULE}
+    script.tables, script.policy = {"shop.t": RULE}, {"on_rule_change": "apply"}
     script.send(put(50, 3, "c"))
     script.sync()
     assert stored(script) == {1: ("a", True, at(40)), 2: ("b", *THERE), 3: ("c", *THERE)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from airflow_provider_cdc.core.errors import SinkError, UnavailableError
 from airflow_provider_cdc.sinks.contract import UnreadableTableError
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Choice, Owner
-from spark_jobs.sinks.contract import Action, WriterRule, WrittenRows
+from spark_jobs.sinks.contract import Action, TableSize, WriterRule, WrittenRows
 from spark_jobs.sinks.names import NameRule
 from spark_jobs.sinks.ownership import demand_ours
 
@@ -90,6 +91,11 @@ class FolderTable:
 
     def is_empty(self) -> bool:
         return not self.rows().num_rows
+
+    def size(self) -> TableSize:
+        if not self.exists:
+            return TableSize(0, 0)
+        return TableSize(pq.read_metadata(self.file).num_rows, Path(self.file).stat().st_size)
 
     def rows(self, keys: pa.Table | None = None) -> pa.Table:
         try:

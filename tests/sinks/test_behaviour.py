@@ -188,6 +188,18 @@ def test_merging_replaces_adds_and_removes_by_key_in_one_commit(tables: Tables) 
     assert table.foreign_commit(tables.first) is None
 
 
+def test_a_table_says_how_many_rows_and_bytes_it_has(tables: Tables) -> None:
+    assert tables.open().size() == (0, 0)
+    tables.create(rows((1, "a"), (2, "b"), (3, "c")))
+    first = tables.open().size()
+    gone = pa.table({"id": pa.array([2, 9], pa.int64())})
+    tables.do(Action("merge", commit(2), rows((3, "C")), gone, ["id"]))
+    size = tables.open().size()
+    assert (first.rows, size.rows) == (3, 2)
+    assert (first.size or 0) > 0
+    assert (size.size or 0) > 0
+
+
 def test_merging_only_deletes_or_only_upserts_works(tables: Tables) -> None:
     tables.create(rows((1, "a"), (2, "b")))
     tables.do(Action("merge", commit(2), rows(), pa.table({"id": pa.array([1], pa.int64())}), ["id"]))

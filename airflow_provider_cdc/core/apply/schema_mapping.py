@@ -137,8 +137,11 @@ class Mapper:
 
     def stay(self, old: TableSchema, version: int) -> bool:
         """Return whether stored rows under an old schema are right as rules made them and chose them then."""
-        if self._shape.is_plain and not self.filters:
+        if self._shape.is_plain and self.laid.columns is None and not self.filters:
             return True
+        marks = {one.id: one.mark for one in self.laid.of(old)}
+        if any(marks.get(column.id, column.mark) != column.mark for column in self.columns(version)):
+            return False
         new = self._versions[version].schema
         return self._has_same_rows(old, version) and all(lasts(column, old, new) for column in self.columns(version))
 

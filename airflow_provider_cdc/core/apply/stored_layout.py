@@ -9,14 +9,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 
+from airflow_provider_cdc.core.apply.changed_rules import COLUMNS, FILTER, MODE, RuleChange, other_rules, rule_change
+from airflow_provider_cdc.core.apply.modes import mode_of
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.config.option_kinds import POLICIES, OptionKind, kind_of_option
 from airflow_provider_cdc.core.config.tables import MIRROR
+from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import CdcError, DataError
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import Column
+from airflow_provider_cdc.core.shapes.shape import Shape
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 
@@ -25,7 +29,6 @@ MadeWith = Mapping[str, str]
 
 _OPTION, _POLICY = "source.options.", "policy."
 _FORMAT, _ORDER, _CREATE, _EXCLUDED = "source.format", "order", "create", "exclude_columns"
-_COLUMNS, _FILTER, _MODE = "columns", "filter", "mode"
 _NULL_IN_BOTH = f"{_OPTION}null_in_both"
 _SERVER = f"{_OPTION}server"
 _OF_DEFAULTS = (f"{_OPTION}explicit_defaults_for_timestamp", f"{_OPTION}session_time_zone")
@@ -41,6 +44,7 @@ class LayoutChange:
     :param option: its key.
     :param was: its text then, empty for its default; ``now`` its text now.
     :param columns: names of the columns whose values would be others.
+    :param from_rows: whether the stored rows have all that new ones are made of.
     """
 
     kind: OptionKind
@@ -48,6 +52,7 @@ class LayoutChange:
     was: str
     now: str
     columns: tuple[str, ...] = ()
+    from_rows: bool = False
 
     def error(self, table: str) -> DataError:
         """Return why a table is parked until it is made again, or the option is taken back."""
@@ -68,17 +73,17 @@ def _rules_for(rules: TableRules, table: object) -> dict[str, str]:
     """Return what rules say of the columns and rows of a table."""
     rule, made = rules.rule(table), dict[str, str]()
     if rule.columns is not None:
-        made[_COLUMNS] = json.dumps(rule.columns.document(), sort_keys=True)
+        made[COLUMNS] = json.dumps(rule.columns.document(), sort_keys=True)
     if rule.filter is not None:
-        made[_FILTER] = rule.filter
+        made[FILTER] = rule.filter
     if rule.mode not in (None, MIRROR):
-        made[_MODE] = str(rule.mode)
+        made[MODE] = str(rule.mode)
     return made
 
 
 def is_made_by(rules: TableRules, table: str, was: MadeWith | None) -> bool:
     """Return whether the rows of a table were made by its rules as they are now."""
-    made = {key: text for key, text in (was or {}).items() if key in (_COLUMNS, _FILTER, _MODE)}
+    made = {key: text for key, text in (was or {}).items() if key in (COLUMNS, FILTER, MODE)}
     return made == _rules_for(rules, table)
 
 
@@ -86,10 +91,13 @@ class StoredLayouts:
     """The options of a pipeline as its tables are made with them.
 
     :param options: of the format.
+    :param salt: of hashes.
     """
 
-    def __init__(self, rules: TableRules, policy: RunPolicy, name: str, options: Mapping[str, str]) -> None:
-        self._rules, self._policy, self._options = rules, policy, dict(options)
+    def __init__(
+        self, rules: TableRules, policy: RunPolicy, name: str, options: Mapping[str, str], salt: bytes = b""
+    ) -> None:
+        self._rules, self._policy, self._options, self._salt = rules, policy, dict(options), salt
         self._format = open_format(name, options)
         self._formats: dict[tuple[tuple[str, str], ...], Format | None] = {}
         stated = {f"{_OPTION}{key}": value for key, value in options.items() if kind_of_option(key) in _STORED}
@@ -108,17 +116,40 @@ class StoredLayouts:
             made[_CREATE] = hashlib.blake2b(" ".join(create.split()).encode(), digest_size=8).hexdigest()
         return {**self._source, **made, **_rules_for(self._rules, timeline.last_name)}
 
-    def change(self, timeline: TableTimeline, was: MadeWith | None) -> LayoutChange | None:
+    def change(self, timeline: TableTimeline, state: TableState) -> LayoutChange | None:
         """Return what is another option now and concerns a table, None where its rows are as they would be made now.
 
-        :param was: what the rows were made with; None where there are none.
+        :param state: of the table.
         """
-        now = self.of(timeline)
+        was, now = state.made_with, self.of(timeline)
         if was is None or was == now:
             return None
         changes = [self._log_change(was, now), self._reading_change(timeline, was, now)]
         changes += [self._type_change(timeline, was, now), self._structure_change(timeline, was, now)]
+        changes += [self._shape_change(timeline, state)]
         return next((change for change in changes if change is not None), None)
+
+    def rule_change(self, timeline: TableTimeline, state: TableState) -> RuleChange | None:
+        """Return how the rules of a table differ from those that its rows were made with, None where they do not."""
+        types = TypeOptions.of(self._rules.policy(timeline.last_name, self._policy))
+        return rule_change(state, self.of(timeline), self.shape(timeline), types)
+
+    def shape(self, timeline: TableTimeline) -> Shape:
+        """Return the columns that a table gets."""
+        name = timeline.last_name
+        rule = self._rules.rule(name)
+        return Shape.of(rule.columns, rule.filter, timeline, self._salt, mode_of(self._rules, name))
+
+    def has_other_rules(self, timeline: TableTimeline, state: TableState) -> bool:
+        """Return whether the rules of a table have another text now, whatever they say."""
+        return state.made_with is not None and bool(other_rules(state.made_with, self.of(timeline)))
+
+    def _shape_change(self, timeline: TableTimeline, state: TableState) -> LayoutChange | None:
+        change = self.rule_change(timeline, state)
+        if change is None or not change.concerns_rules:
+            return None  # another salt counts with the next change of the table
+        option = f"tables.{timeline.last_name}.{change.options[0]}"
+        return LayoutChange(OptionKind.LAYOUT, option, "another one", "the present one", from_rows=change.from_rows)
 
     def _log_change(self, was: MadeWith, now: MadeWith) -> LayoutChange | None:
         for option in (_FORMAT, _ORDER, _NULL_IN_BOTH):
@@ -169,10 +200,6 @@ class StoredLayouts:
             return LayoutChange(
                 OptionKind.LAYOUT, f"tables.{timeline.last_name}.create", "another one", "the present one"
             )
-        for name in (_COLUMNS, _FILTER, _MODE):
-            if was.get(name) != now.get(name):
-                option = f"tables.{timeline.last_name}.{name}"
-                return LayoutChange(OptionKind.LAYOUT, option, was.get(name, ""), now.get(name, ""))
         excluded = [pattern for pattern in was.get(_EXCLUDED, "").split("\n") if pattern]
         columns = _columns(timeline, lambda c: any(fnmatchcase(c.name.lower(), pattern) for pattern in excluded))
         if columns:  # they are in the rows after all; columns that go are left out of what is stored

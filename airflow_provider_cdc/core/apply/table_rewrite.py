@@ -65,6 +65,9 @@ def keeps_values(
     """
     columns, was_laid = list(columns), {one.id: one.mark for one in laid.of(old)}
     read = {column_id for one in columns for column_id in (one.id, *one.reads)}
+    ids = {one.id for one in columns}
+    if any(one_id not in ids and (one_id < 0 or new.column(one_id) is not None) for one_id in was_laid):
+        return False  # a rule leaves it out: its values leave the files, too
     if any(was_laid.get(one.id, "" if old.column(one.id) is None else None) != one.mark for one in columns):
         return False
     if any(one.mark and not lasts(one, old, new) for one in columns):

@@ -51,6 +51,7 @@ POLICIES: Mapping[str, OptionKind] = {
             "on_missing_create",
             "on_rename_column",
             "on_rename_table",
+            "on_rule_change",
             "on_truncate",
             "on_unseen_ddl",
             "on_widen_column",

@@ -30,6 +30,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "on_missing_create": ("infer", "park", "fail"),
     "on_rename_column": ("apply", "keep", "fail", "ask"),
     "on_rename_table": ("apply", "fail", "ask"),
+    "on_rule_change": ("ask", "apply"),
     "on_truncate": ("apply", "ignore", "fail", "ask"),
     "on_unseen_ddl": ("ask", "apply", "fail"),
     "on_widen_column": ("apply", "fail", "ask"),
@@ -61,6 +62,8 @@ class RunPolicy:
     :param on_missing_create: ``infer`` a table without CREATE TABLE from its rows where they state key and types,
         ``park`` it, or ``fail`` the batch.
     :param on_rename_column: ``apply``, ``keep`` the old column next to the new one, ``fail`` the batch, or ``ask``.
+    :param on_rule_change: ``ask`` before a table with rows is made again for ``columns``, a ``filter`` or a ``mode``
+        that are others now, or ``apply`` them at once.
     :param on_truncate: ``apply``, ``ignore``, ``fail`` the batch, or ``ask``.
     :param on_unseen_ddl: ``ask`` about a new table, or a change of columns, that only rows show in a log without DDL,
         ``apply`` it, or ``fail`` the batch: what the stored rows got by it is in no record.
@@ -101,6 +104,7 @@ class RunPolicy:
     on_missing_create: str = "infer"
     on_rename_column: str = "apply"
     on_rename_table: str = "apply"
+    on_rule_change: str = "ask"
     on_truncate: str = "apply"
     on_unseen_ddl: str = "ask"
     on_widen_column: str = "apply"

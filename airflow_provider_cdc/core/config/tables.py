@@ -64,6 +64,7 @@ class TableRule:
     on_missing_create: str | None = None
     on_rename_column: str | None = None
     on_rename_table: str | None = None
+    on_rule_change: str | None = None
     on_truncate: str | None = None
     on_unseen_ddl: str | None = None
     on_widen_column: str | None = None

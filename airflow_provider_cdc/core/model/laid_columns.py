@@ -8,6 +8,9 @@ from typing import Any
 
 from airflow_provider_cdc.core.model.schema import TableSchema
 
+MASK, HASH = "mask ", "mask hash "
+"""Marks of masked columns begin with it; of hashes a digest of their salt follows."""
+
 
 @dataclass(frozen=True, slots=True)
 class LaidColumn:
@@ -20,6 +23,16 @@ class LaidColumn:
     id: int
     name: str
     mark: str = ""
+
+    @property
+    def is_masked(self) -> bool:
+        """Return whether its values are masked."""
+        return self.mark.startswith(MASK)
+
+    @property
+    def salt(self) -> str:
+        """Return a digest of the salt of its hashes, empty where it has none."""
+        return self.mark.removeprefix(HASH) if self.mark.startswith(HASH) else ""
 
 
 @dataclass(frozen=True, slots=True)

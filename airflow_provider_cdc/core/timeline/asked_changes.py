@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hold the schema changes that the policy of a table asks about (``on_…: ask``), and what was decided about each.
+"""Hold the changes that the policy of a table asks about (``on_…: ask``), and what was decided about each.
+
+They are schema changes of the source, and rules of the pipeline that are others now (``on_rule_change``).
 
 What ``on_drop_column: keep``, ``on_rename_column: keep`` and ``on_truncate: ignore`` decide is held in the same way: a
 change that is left out stays so whatever the policy is later.
@@ -15,12 +17,13 @@ from typing import Any
 
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.plain_data import Document
+from airflow_provider_cdc.core.timeline.rule_costs import RuleCost
 
 ON_ADD_COLUMN, ON_CONVERT_COLUMN = "on_add_column", "on_convert_column"
 ON_CREATE_TABLE, ON_DROP_COLUMN = "on_create_table", "on_drop_column"
 ON_DROP_TABLE, ON_FAILOVER, ON_KEY_CHANGE = "on_drop_table", "on_failover", "on_key_change"
 ON_MISSING_CREATE, ON_RENAME_COLUMN = "on_missing_create", "on_rename_column"
-ON_RENAME_TABLE, ON_TRUNCATE = "on_rename_table", "on_truncate"
+ON_RENAME_TABLE, ON_RULE_CHANGE, ON_TRUNCATE = "on_rename_table", "on_rule_change", "on_truncate"
 ON_UNSEEN_DDL, ON_WIDEN_COLUMN = "on_unseen_ddl", "on_widen_column"
 
 DENIABLE = (ON_DROP_COLUMN, ON_DROP_TABLE, ON_RENAME_COLUMN, ON_TRUNCATE)
@@ -37,24 +40,27 @@ _WAITING = ("ask", "park")  # values with which a change waits for a decision; `
 
 
 class Answer(StrEnum):
-    """Say what was decided about a schema change."""
+    """Say what was decided about a change; one that is ``withdrawn`` is not to be decided about any more."""
 
     OPEN = "open"
     APPLY = "apply"
     DENY = "deny"
+    WITHDRAWN = "withdrawn"
 
 
 @dataclass(frozen=True, slots=True)
 class AskedChange(Document):
-    """A schema change of one table that waits for a decision, or the decision about it.
+    """A change of one table that waits for a decision, or the decision about it.
 
-    :param position: its position in the source's log.
+    :param position: its position in the source's log; empty for rules of the pipeline.
     :param database: database of the table then; ``table`` its name.
     :param policy: key of the policy that asks.
-    :param statement: its text, or the kind of the change where rows show it.
+    :param statement: its text, or the kind of the change where rows show it; of rules what each was and is.
     :param by: who decided; empty while the change waits.
     :param at: when, ISO time.
     :param order: identifies what asked for the decision, where that may be repeated, as by a retry of a task.
+    :param mark: of rules a digest that identifies the change, for the rows that the table has.
+    :param cost: of rules what carrying the change out costs.
     """
 
     position: str
@@ -66,6 +72,8 @@ class AskedChange(Document):
     by: str = ""
     at: str = ""
     order: str = ""
+    mark: str = ""
+    cost: RuleCost | None = None
 
     @property
     def id(self) -> str:
@@ -78,9 +86,9 @@ class AskedChange(Document):
         return TableName(self.database, self.table)
 
     @property
-    def key(self) -> tuple[str, str, str, str]:
+    def key(self) -> tuple[str, ...]:
         """Identify the change: a statement may concern several tables, and of one table several policies."""
-        return self.position, self.database, self.table, self.policy
+        return self.position, self.database, self.table, self.policy, *([self.mark] if self.mark else ())
 
 
 def newest_answers(documents: Iterable[Mapping[str, Any]]) -> list[AskedChange]:
@@ -114,11 +122,15 @@ class AskedChanges:
         is_taken: Callable[[str, TableName, str], bool] | None = None,
         at: str = "",
     ) -> None:
-        self._known = {item.key: item for item in known}
+        self._known: dict[tuple[str, ...], AskedChange] = {item.key: item for item in known}
         self._items = dict(self._known)
         self._asks, self._at = value_of is not None, at
         self._value_of = value_of or (lambda name, policy: "")
         self._fresh, self.is_taken = fresh, is_taken or (lambda position, name, policy: False)
+
+    def known(self, item: AskedChange) -> AskedChange | None:
+        """Return a change as it was decided about so far, None where nobody was asked."""
+        return self._items.get(item.key)
 
     def answer(self, position: str, name: TableName, policy: str, statement: str) -> Answer:
         """Return what was decided about a change; ask about a new one where the policy of its table says so."""
@@ -141,9 +153,33 @@ class AskedChanges:
     def decide(self, decision: AskedChange) -> None:
         """Take a decision about a known change: about one that waits, or the approval of one that was denied."""
         item = self._items.get(decision.key)
-        if item is not None and item.answer != Answer.APPLY:
+        if item is not None and item.answer not in (Answer.APPLY, Answer.WITHDRAWN):
             decided = {name: getattr(decision, name) for name in ("answer", "by", "at", "order")}
             self._items[item.key] = replace(item, **decided)
+
+    def ask_about_rules(self, item: AskedChange) -> AskedChange | None:
+        """Return rules that are others now as they were decided about, None where the policy of the table does not ask.
+
+        They are asked about where nobody was asked, or where they were withdrawn and are there again.
+
+        :param item: with a ``cost`` it takes the place of one that waits.
+        """
+        known = self._items.get(item.key)
+        is_new = known is None or known.answer == Answer.WITHDRAWN
+        if is_new and self._value_of(item.name, item.policy) not in _WAITING:
+            return None
+        if is_new or (known is not None and known.answer == Answer.OPEN and item.cost is not None):
+            self._items[item.key] = item
+        return self._items[item.key]
+
+    def withdraw_rules(self, but: Collection[tuple[str, ...]]) -> None:
+        """Note that nobody has to decide any more about rules: they were taken back, or changed again.
+
+        :param but: keys of those that still wait.
+        """
+        for item in self.every():
+            if item.policy == ON_RULE_CHANGE and item.answer == Answer.OPEN and item.key not in but:
+                self._items[item.key] = replace(item, answer=Answer.WITHDRAWN, at=self._at)
 
     def settle(self) -> None:
         """Let changes that wait be decided by policies that do not ask about them any more, except ``fail``."""

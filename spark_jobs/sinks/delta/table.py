@@ -25,7 +25,7 @@ from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, Unava
 from airflow_provider_cdc.core.faults import may_be_caught
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Commit, Owner
-from spark_jobs.sinks.contract import RowsMet
+from spark_jobs.sinks.contract import RowsMet, TableSize
 from spark_jobs.sinks.delta.column_types import demand_names, demand_types
 from spark_jobs.sinks.delta.commit_history import CommitHistory
 from spark_jobs.sinks.delta.data_files import DataFiles
@@ -205,6 +205,14 @@ class DeltaLocation:
     def is_empty(self) -> bool:
         """Return whether the table holds no file at all, read from its log alone."""
         return not self.table.file_uris()
+
+    def size(self) -> TableSize:
+        """Return what the table holds, read from its log alone."""
+        if self._table is None:
+            return TableSize(0, 0)
+        counts = self.actions.column("num_records")
+        rows = None if counts.null_count else (pc.sum(counts).as_py() or 0) - sum(map(len, self.deleted.values()))
+        return TableSize(rows, self.file_bytes)
 
     def rows(self, keys: pa.Table | None = None) -> pa.Table:
         """Return all rows, columns in the table's order; with keys only those that may have one of them."""

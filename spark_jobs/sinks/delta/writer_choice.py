@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from airflow_provider_cdc.core.sizes import files_text, size_text
 from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.contract import Action, WriterRule
 from spark_jobs.sinks.delta.stored_files import files_with
 from spark_jobs.sinks.delta.table import DeltaLocation
-from spark_jobs.sinks.sizes import files_text, size_text
 
 _HELD = 4  # times of what delta-rs' merge reads: 3.4 GB for a table of 1.1 GB (design/performance)
 

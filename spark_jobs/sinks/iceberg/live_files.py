@@ -39,6 +39,12 @@ class LiveFile:
         """Return the path of the data file."""
         return str(self.file.file_path)
 
+    @property
+    def rows(self) -> int:
+        """Return the number of its rows that are not deleted; no less where two files delete the same row."""
+        deleted = sum(int(one.record_count) for one in self.deletes if only_path(one))
+        return max(0, int(self.file.record_count) - deleted)
+
     def scan(self, *, whole: bool = False) -> FileScanTask:
         """Return what pyiceberg reads.
 

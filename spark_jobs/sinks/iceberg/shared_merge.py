@@ -24,6 +24,7 @@ from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.model.table_comments import TableComments
 from airflow_provider_cdc.core.plain_data import from_plain, to_plain
+from airflow_provider_cdc.core.sizes import files_text, size_text
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Choice, Commit
 from spark_jobs.sinks.contract import Action, Runner, WriterRule
@@ -35,7 +36,6 @@ from spark_jobs.sinks.iceberg.new_files import document_of, file_of
 from spark_jobs.sinks.iceberg.row_removal import RowRemoval, Writes
 from spark_jobs.sinks.iceberg.snapshots import FileChange
 from spark_jobs.sinks.iceberg.table import IcebergTable, open_table
-from spark_jobs.sinks.sizes import files_text, size_text
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -24,6 +24,7 @@ from airflow_provider_cdc.core.config.sinks.iceberg_options import identifier_of
 from airflow_provider_cdc.core.errors import REBUILD, SinkError
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Commit, Owner
+from spark_jobs.sinks.contract import TableSize
 from spark_jobs.sinks.iceberg.catalogs import Missing, Refused, open_catalog, reaching
 from spark_jobs.sinks.iceberg.columns import Fields, stored_fields
 from spark_jobs.sinks.iceberg.live_files import LiveFile, LiveFiles, bounds_of
@@ -273,6 +274,14 @@ class IcebergTable:
     def is_empty(self) -> bool:
         """Return whether the table has no data file."""
         return not self.files()
+
+    def size(self) -> TableSize:
+        """Return what the table holds, read from its manifests alone."""
+        if not self.exists:
+            return TableSize(0, 0)
+        with reaching(self.where):
+            files, size = self.live.files, sum(file.file_size_in_bytes for file in self.live.every_file())
+        return TableSize(sum(file.rows for file in files), size)
 
     def files_with(self, keys: pa.Table, among: Sequence[LiveFile] | None = None) -> list[LiveFile]:
         """Return the data files that may hold rows of some keys, from bounds alone.

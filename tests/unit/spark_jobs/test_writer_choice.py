@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from airflow_provider_cdc.core.sizes import size_text
 from spark_jobs.sinks.commits import Choice, Commit
 from spark_jobs.sinks.contract import Action, WriterRule
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.writer_choice import WriterChoice
-from spark_jobs.sinks.sizes import size_text
 from spark_jobs.workers.memory import task_memory
 
 MEMORY = 1 << 40

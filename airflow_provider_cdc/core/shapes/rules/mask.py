@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.config.column_rules import MaskRule, read_mask
+from airflow_provider_cdc.core.model.laid_columns import HASH, MASK
 from airflow_provider_cdc.core.model.schema import Column
 from airflow_provider_cdc.core.shapes.columns import RowInputs, SourceColumns, TargetColumn
 from airflow_provider_cdc.core.shapes.texts import has_text, keeps_text, texts
@@ -46,7 +47,7 @@ def _masked(target: TargetColumn, rule: MaskRule, source: SourceColumns) -> Targ
             "mask it by `hash`",
         )
     kind, make = _KINDS[rule.kind](column, target.type, rule, source)
-    mark = f"mask {rule}" if rule.kind != "hash" else f"mask hash {fingerprint(source.salt)}"
+    mark = f"{MASK}{rule}" if rule.kind != "hash" else f"{HASH}{fingerprint(source.salt)}"
     made = replace(target, type=kind, mark=mark, reads=(column.id,), make=make)
     return replace(made, lasts=keeps_text) if rule.kind == "hash" else made
 
