@@ -330,6 +330,48 @@ def test_a_preview_says_what_it_costs_now(script: Script, tmp_path: Path) -> Non
     assert (item.answer, item.cost.log_rows, item.cost.rows) == (Answer.OPEN, 3, 2)
 
 
+def test_of_rows_that_did_not_fit_the_change_log_is_read_again(log: Log, lake: Path) -> None:
+    rule = {"columns": {"add": {"q": "10 % n"}}, "quarantine_limit": 1}
+    script = Script(log, lake, tables={"shop.t": rule}, options=OPTIONS)
+    script.send(*RECORDS, put(41, id=3, name="0", born=None, n="0.00"))
+    script.sync()
+    assert [one["id"] for one in stored(script)] == [1, 2]
+    change(script, {"columns": {"exclude": ["born"]}, "quarantine_limit": 1})
+    item = question(script)
+    assert item.cost is not None
+    assert item.cost.work == Work.LOG
+    script.decide("t", Answer.APPLY)
+    assert [one["id"] for one in stored(script)] == [1, 2, 3]
+
+
+def test_an_iceberg_table_is_renamed_in_its_metadata_and_written_again_where_values_go(log: Log, lake: Path) -> None:
+    lake.mkdir(parents=True, exist_ok=True)
+    kind: dict[str, Any] = {"sink_type": type_of("iceberg"), "sink_options": options_of("iceberg", lake)}
+    script = Script(log, lake, secrets=SALT, options=OPTIONS, **kind)
+    script.send(*RECORDS)
+    script.sync()
+
+    def files() -> set[str]:
+        table: Any = sink_of("iceberg", lake).open(f"{lake}/shop/t")
+        return {file.path for file in table.files()}
+
+    first = files()
+    for rule, work, stays in (
+        ({"columns": {"rename": {"name": "nick"}}}, Work.METADATA, True),
+        ({"columns": {"rename": {"name": "nick"}, "exclude": ["born"]}}, Work.ROWS, False),
+    ):
+        change(script, rule)
+        item = question(script)
+        assert item.cost is not None
+        assert item.cost.work == work
+        script.decide("t", Answer.APPLY)
+        assert state_of(script, "t") == ("ok", "")
+        assert (files() == first) == stays
+    rows = sink_of("iceberg", lake).open(f"{lake}/shop/t").rows()
+    assert rows.column_names == ["id", "nick", "n"]
+    assert rows.column("nick").to_pylist() == ["Ann", None]
+
+
 FROM_ROWS: list[dict[str, Any]] = [
     {"columns": {"mask": {"name": "hash", "n": "truncate(1)", "born": "truncate(year)"}}},
     {"columns": {"mask": {"name": "redact", "id": "hash"}}},
