@@ -16,6 +16,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import Answer, AskedChange
 from airflow_provider_cdc.core.timeline.rule_costs import Work
 from spark_jobs.driver.log_retention import expire_log
 from spark_jobs.driver.run_batch import sync
+from tests.histories.buckets import split_every_table
 from tests.histories.debezium_records import row
 from tests.histories.decisions import decide_twice, state_of
 from tests.histories.log import Log
@@ -370,6 +371,19 @@ def test_an_iceberg_table_is_renamed_in_its_metadata_and_written_again_where_val
     rows = sink_of("iceberg", lake).open(f"{lake}/shop/t").rows()
     assert rows.column_names == ["id", "nick", "n"]
     assert rows.column("nick").to_pylist() == ["Ann", None]
+
+
+@pytest.mark.parametrize("rule", [{"columns": {"rename": {"name": "nick"}}}, {"columns": {"metadata": {"op": "_op"}}}])
+def test_a_table_in_parts_gets_its_columns_as_one_in_one_task(
+    script: Script, rule: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script.policy = {"on_rule_change": "apply"}
+    change(script, rule)
+    split_every_table(monkeypatch)
+    script.policy |= {"bucket_rows": 1}
+    change(script, {}, MORE, gone(61, **ANN))
+    assert [(one["id"], one["name"]) for one in stored(script)] == [(2, None), (3, "Cid")]
+    assert list(stored(script)[0]) == ["id", "name", "born", "n"]
 
 
 FROM_ROWS: list[dict[str, Any]] = [
