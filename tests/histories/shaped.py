@@ -7,7 +7,7 @@ import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from fnmatch import fnmatchcase
@@ -219,26 +219,45 @@ def _wrong_spans(ended: pa.Table) -> list[str]:
     return ["a version that ends before it begins"] * bool(pc.any(pc.invert(pc.less(begins, ends))).as_py())
 
 
+def _hiding_more(rnd: random.Random, rule: Rule) -> Rule:
+    """Return a rule that leaves out or masks one more column, or hides no more than before."""
+    name, excluded = rnd.choice(COLUMNS), rule.columns.get("exclude", [])
+    if rnd.random() < 0.5:
+        return replace(rule, columns={**rule.columns, "mask": {**rule.columns.get("mask", {}), f"{name}*": "hash"}})
+    excluded = [excluded] if isinstance(excluded, str) else excluded
+    return replace(rule, columns={**rule.columns, "exclude": [*dict.fromkeys([*excluded, f"{name}*"])]})
+
+
 class ShapedReplay(WithApprovals):
-    """Replays a history into tables with rules for their columns.
+    """Replays a history into tables with rules for their columns, which change at times between batches.
 
     A RENAME may give a table other rules: half of the histories apply these, in the others people approve.
     """
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        rnd, creates = (
-            random.Random(f"{self.case.seed} shape"),
-            [c for c in self.case.statements if isinstance(c, Create)],
-        )
-        keyed = all(create.structure.key for create in creates)
-        self._of_all = Rule(
-            random_rules(rnd, creates), mode="soft_delete" if keyed and rnd.random() < 0.5 else "mirror"
-        )
-        self._by_name = {".".join(create.name): random_rule(rnd, create) for create in creates if rnd.random() < 0.6}
-        self.story.append(f"rules: {self._of_all}, {self._by_name}")
+        self._state_rules(random.Random(f"{self.case.seed} shape"))
+        self._turns = random.Random(f"{self.case.seed} turns")
         self._secrets = {"mask": {"salt": SALT}}
         self._asks = random.Random(f"{self.case.seed} asks").random() < 0.5
+
+    def _state_rules(self, rnd: random.Random) -> None:
+        """State rules for all tables, and for some by their names."""
+        creates = [create for create in self.case.statements if isinstance(create, Create)]
+        keyed = all(create.structure.key for create in creates)
+        mode = "soft_delete" if keyed and rnd.random() < 0.5 else "mirror"
+        self._of_all = Rule(random_rules(rnd, creates), mode=mode)
+        self._by_name = {".".join(create.name): random_rule(rnd, create) for create in creates if rnd.random() < 0.6}
+        self.story.append(f"rules: {self._of_all}, {self._by_name}")
+
+    def _change_rules(self) -> None:
+        """State other rules, or hide more columns."""
+        if self._turns.random() < 0.4:
+            self._state_rules(self._turns)
+            return
+        self._of_all = _hiding_more(self._turns, self._of_all)
+        self._by_name = {name: _hiding_more(self._turns, rule) for name, rule in self._by_name.items()}
+        self.story.append(f"rules: {self._of_all}, {self._by_name}")
 
     def _rules(self) -> dict[str, Any]:
         rules = super()._rules()
@@ -250,6 +269,8 @@ class ShapedReplay(WithApprovals):
         return {name: {**rule, **policy} for name, rule in every.items()}
 
     def _batch(self, number: int, chunks: list[OffsetRange], picture: Picture | None) -> list[str]:
+        if chunks and number > 1 and self._turns.random() < 0.3:
+            self._change_rules()
         return super()._batch(number, chunks, picture) if self._asks else Replay._batch(self, number, chunks, picture)
 
     def _rule(self, name: str) -> Rule:

@@ -16,6 +16,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import Answer, AskedChange
 from airflow_provider_cdc.core.timeline.rule_costs import Work
 from spark_jobs.driver.log_retention import expire_log
 from spark_jobs.driver.run_batch import sync
+from tests.histories.buckets import split_every_table
 from tests.histories.debezium_records import row
 from tests.histories.decisions import decide_twice, state_of
 from tests.histories.log import Log
@@ -328,6 +329,61 @@ def test_a_preview_says_what_it_costs_now(script: Script, tmp_path: Path) -> Non
     assert item.id == question(script).id
     assert item.cost is not None
     assert (item.answer, item.cost.log_rows, item.cost.rows) == (Answer.OPEN, 3, 2)
+
+
+def test_of_rows_that_did_not_fit_the_change_log_is_read_again(log: Log, lake: Path) -> None:
+    rule = {"columns": {"add": {"q": "10 % n"}}, "quarantine_limit": 1}
+    script = Script(log, lake, tables={"shop.t": rule}, options=OPTIONS)
+    script.send(*RECORDS, put(41, id=3, name="0", born=None, n="0.00"))
+    script.sync()
+    assert [one["id"] for one in stored(script)] == [1, 2]
+    change(script, {"columns": {"exclude": ["born"]}, "quarantine_limit": 1})
+    item = question(script)
+    assert item.cost is not None
+    assert item.cost.work == Work.LOG
+    script.decide("t", Answer.APPLY)
+    assert [one["id"] for one in stored(script)] == [1, 2, 3]
+
+
+def test_an_iceberg_table_is_renamed_in_its_metadata_and_written_again_where_values_go(log: Log, lake: Path) -> None:
+    lake.mkdir(parents=True, exist_ok=True)
+    kind: dict[str, Any] = {"sink_type": type_of("iceberg"), "sink_options": options_of("iceberg", lake)}
+    script = Script(log, lake, secrets=SALT, options=OPTIONS, **kind)
+    script.send(*RECORDS)
+    script.sync()
+
+    def files() -> set[str]:
+        table: Any = sink_of("iceberg", lake).open(f"{lake}/shop/t")
+        return {file.path for file in table.files()}
+
+    first = files()
+    for rule, work, stays in (
+        ({"columns": {"rename": {"name": "nick"}}}, Work.METADATA, True),
+        ({"columns": {"rename": {"name": "nick"}, "exclude": ["born"]}}, Work.ROWS, False),
+    ):
+        change(script, rule)
+        item = question(script)
+        assert item.cost is not None
+        assert item.cost.work == work
+        script.decide("t", Answer.APPLY)
+        assert state_of(script, "t") == ("ok", "")
+        assert (files() == first) == stays
+    rows = sink_of("iceberg", lake).open(f"{lake}/shop/t").rows()
+    assert rows.column_names == ["id", "nick", "n"]
+    assert rows.column("nick").to_pylist() == ["Ann", None]
+
+
+@pytest.mark.parametrize("rule", [{"columns": {"rename": {"name": "nick"}}}, {"columns": {"metadata": {"op": "_op"}}}])
+def test_a_table_in_parts_gets_its_columns_as_one_in_one_task(
+    script: Script, rule: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script.policy = {"on_rule_change": "apply"}
+    change(script, rule)
+    split_every_table(monkeypatch)
+    script.policy |= {"bucket_rows": 1}
+    change(script, {}, MORE, gone(61, **ANN))
+    assert [(one["id"], one["name"]) for one in stored(script)] == [(2, None), (3, "Cid")]
+    assert list(stored(script)[0]) == ["id", "name", "born", "n"]
 
 
 FROM_ROWS: list[dict[str, Any]] = [
