@@ -155,8 +155,8 @@ def _with_skipped_files(script: Script, name: str) -> Rows | None:
     whole = script.rows(*name.split(".")) or Counter()
     first = table.schema().fields[0].name
     for value in {one[0] for one in whole}:
-        found = table.to_pyarrow_table(filters=[(first, "=", value)])
-        rows += Counter(zip(*(column.to_pylist() for column in found.columns), strict=True))
+        mine = table.to_pyarrow_table(filters=[(first, "=", value)])
+        rows += Counter(zip(*(column.to_pylist() for column in mine.columns), strict=True))
     return rows
 
 
@@ -211,34 +211,34 @@ def _of_this_batch_and_any_format(patch: pytest.MonkeyPatch) -> None:
 
 
 _STATED = {"schema_topic": None, "tables": {"shop.t": {"create": "CREATE TABLE t (id INT PRIMARY KEY, v INT)"}}}
-_SKIPPED = "the rows are right, and readers of this program find them: only others skip the file"
+_SKIPPED = "the rows are right: this program finds them, other readers skip the file"
 
 CASES: tuple[Silent | Unswitched, ...] = (
     Silent(
         "H3",
-        "rows that came out of the quarantine by themselves, and are discarded there: a rebuild leaves them out",
+        "rows that fit after a late statement, and are discarded in the quarantine: a rebuild left them out",
         _healed,
         _for_ever,
         RIGHT,
         Noticed.LATER,
-        "a discarded row is changed; rows that somebody discarded explain it, so it is counted",
+        "one of the rows is changed; not parked, because somebody discarded records",
         "key_missing, counted",
         silent=3,
         pipeline={"policy": {"quarantine_limit": 3}},
     ),
     Silent(
         "A-C1",
-        "sink.root spelled in another way: each table is emptied behind its commit",
+        "`sink.root` spelled in another way: the table was emptied behind its commit",
         _changed_after,
         _as_texts,
         RIGHT,
         Noticed.LATER,
-        "a row from before is changed",
+        "an older row is changed",
         "key_missing, parked",
     ),
     Silent(
         "A-C1",
-        "the same, and no row from before is changed",
+        "`sink.root` spelled in another way, and no older row is changed",
         _spelled_otherwise,
         _as_texts,
         RIGHT,
@@ -254,46 +254,46 @@ CASES: tuple[Silent | Unswitched, ...] = (
     ),
     Silent(
         "A-C3",
-        "a table of somebody else at the name of one that is renamed is emptied",
+        "a table of somebody else at the name of one that is renamed: it was emptied",
         _foreign,
         _anybodys,
         "sink.not_ours",
         Noticed.NEVER,
-        "no log that is read tells of the table",
+        "no log has changes of the table",
     ),
     Silent(
         "A-C4",
-        "tinyint1_as_boolean changed between batches: files of both types under one schema",
+        "`tinyint1_as_boolean` changed between batches: files of two types under one schema",
         _other_policy,
         _any_layout,
         RIGHT,
         Noticed.NEVER,
-        "stored values are read with the option of now, as the log's are",
+        "2 is true in the type of now: values are equal",
     ),
     Silent(
         "A-C5",
-        "a new table whose first record cannot be read goes on without it in the next batch",
+        "a new table whose first record cannot be read: it went on without the row",
         _unreadable,
         _of_this_batch,
         "land.quarantine_exceeded",
         Noticed.LATER,
-        "the row is changed",
+        "the row is changed later",
         "key_missing, parked",
     ),
     Silent(
         "A-C5",
-        "a first batch that was read as another format is missing once the format is corrected",
+        "a first batch read with a wrong `source.format`: once corrected, its rows were missing",
         _other_format,
         _of_this_batch_and_any_format,
         "land.quarantine_exceeded",
         Noticed.LATER,
-        "a row of the first batch is changed",
+        "a row of the first batch is changed later",
         "key_missing, parked",
         pipeline=_STATED,
     ),
     Silent(
         "A-C6",
-        "bounds of a file as delta-rs states them: readers miss keys above 2^63 - 1",
+        "bounds of files as delta-rs states them: readers missed keys above 2^63 - 1",
         _large,
         _through_a_double,
         RIGHT,
@@ -304,7 +304,7 @@ CASES: tuple[Silent | Unswitched, ...] = (
     ),
     Silent(
         "A-C6",
-        "the same: readers miss DECIMALs of 18 digits in a table without key",
+        "bounds of files as delta-rs states them, without key: readers missed DECIMALs of 18 digits",
         _long_decimal,
         _through_a_double,
         RIGHT,

@@ -241,12 +241,12 @@ def _every_attempt(patch: pytest.MonkeyPatch) -> None:
 
 _WITHOUT_SCHEMA_TOPIC = {"schema_topic": None}
 _READ_ALIKE = "the row before a change is read in the same wrong way"
-_CHANGED = "the stored row is not the row before a change"
+_CHANGED = "an older row is changed, and was not before what is stored"
 
 CASES: tuple[Silent | Unswitched, ...] = (
     Silent(
         "K4",
-        "text of a TIMESTAMP without a zone was taken for UTC",
+        "a TIMESTAMP as text without zone: it was taken for UTC",
         _text_without_zone,
         _of_utc,
         "apply.quarantine_exceeded",
@@ -256,7 +256,7 @@ CASES: tuple[Silent | Unswitched, ...] = (
     ),
     Silent(
         "K5",
-        "a NOT NULL column that the tool leaves out of rows got a value that nobody wrote",
+        "Canal, a NOT NULL column that it leaves out of rows: it got a value that nobody wrote",
         _left_out,
         _invented,
         "waiting",
@@ -267,18 +267,18 @@ CASES: tuple[Silent | Unswitched, ...] = (
     ),
     Silent(
         "K6",
-        "a table without key: a delete does not find its row, for the snapshot wrote JSON in another way",
+        "without key, JSON that snapshot and stream write in two ways: a deleted row stayed",
         _json_of_snapshot,
         _one_form,
         RIGHT,
         Noticed.SAME,
-        "a row is deleted that is not there",
+        "the row that is deleted is not there, as it is written",
         "row_missing, parked",
         silent=0,
     ),
     Silent(
         "K7",
-        "BIGINT UNSIGNED above 2^63 - 1 of a table that rows began was stored as a negative number",
+        "without CREATE TABLE, BIGINT UNSIGNED above 2^63 - 1: it became negative",
         _unsigned,
         _without_source_types,
         RIGHT,
@@ -289,7 +289,7 @@ CASES: tuple[Silent | Unswitched, ...] = (
     ),
     Silent(
         "K7",
-        "hexadecimal text of a BINARY column was read as base64",
+        "BINARY as hexadecimal text: it was read as base64",
         _hex,
         _any_binary_text,
         "format.option_contradicted",
@@ -304,7 +304,7 @@ CASES: tuple[Silent | Unswitched, ...] = (
     ),
     Silent(
         "K11",
-        "ADD COLUMN JSON NOT NULL gave older rows an empty text",
+        "ADD COLUMN of JSON NOT NULL: older rows got an empty text",
         _added("JSON", "null"),
         _empty_texts,
         RIGHT,
@@ -314,7 +314,7 @@ CASES: tuple[Silent | Unswitched, ...] = (
     ),
     Silent(
         "K11",
-        "ADD COLUMN INET6 NOT NULL gave older rows an empty text",
+        "ADD COLUMN of INET6 NOT NULL: older rows got an empty text",
         _added("INET6", "::", "mariadb"),
         _empty_texts,
         RIGHT,
@@ -324,7 +324,7 @@ CASES: tuple[Silent | Unswitched, ...] = (
     ),
     Silent(
         "H1",
-        "two columns swap their names, Debezium's tableChanges lose one: older rows have NULL in it",
+        "two columns swap their names, Debezium's `tableChanges` lose one: older rows got NULL in it",
         _swapped,
         _as_the_tool_says,
         RIGHT,
@@ -335,18 +335,18 @@ CASES: tuple[Silent | Unswitched, ...] = (
     ),
     Silent(
         "H2",
-        "a TRUNCATE with the table's name in another case: the rows stay",
+        "a TRUNCATE with the table's name in another case: the rows stayed",
         _typed_truncate,
         _as_typed,
         RIGHT,
         Noticed.LATER,
-        "a row is inserted whose key is there",
+        "the key is inserted again",
         "key_there, parked",
         pipeline={"schema_topic": "heldout_lower_my8", "options": {"lower_case_table_names": "1"}},
     ),
     Silent(
         "H4",
-        "MODIFY to CHAR(8) BINARY: older texts were cut to one character",
+        "MODIFY to CHAR(8) BINARY: texts were cut to one character",
         _char_binary,
         _without_length,
         RIGHT,
@@ -372,18 +372,18 @@ CASES: tuple[Silent | Unswitched, ...] = (
     ),
     Silent(
         "H14",
-        "a delete at the position of the snapshot that read the row: the row stays",
+        "a delete at the position of the snapshot that read the row: the row stayed",
         _first_change,
         _deletes_first,
         RIGHT,
         Noticed.LATER,
-        "a row is inserted whose key is there",
+        "the key is inserted again",
         "key_there, parked",
         silent=1,
     ),
     Silent(
         "H15",
-        "a table without key: a snapshot that began again by a clock that is behind doubled the rows",
+        "without key, a snapshot that began again by a clock that is behind: rows were doubled",
         _taken_twice,
         _every_attempt,
         "apply.snapshots_alike",

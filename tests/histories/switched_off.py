@@ -8,10 +8,12 @@ switches nothing; and without it and the default ``verify: touched``, the witnes
 
 from __future__ import annotations
 
+import argparse
+import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -140,9 +142,27 @@ def _verified(script: Script) -> str:
     return ", ".join(dict.fromkeys(kind for line in result.tables for kind in line.contradictions))
 
 
-def main() -> int:
+def page_lines() -> list[str]:
+    """Return the table of docs/concepts/equal.md."""
+    lines = ["| what went wrong | the witness alone notices it | because |", "|---|---|---|"]
+    for case in sorted(CASES, key=lambda case: list(Noticed).index(case.noticed)):
+        by = re.sub(r"[a-z]+_[a-z]+", r"`\g<0>`", case.by)
+        lines.append(f"| {case.what} | {case.noticed}{by and f': {by}'} | {case.why} |")
+    return lines
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
-    print("| | what went wrong | with the fix | without it, nothing compared | the witness alone notices it | |")
+    parser = argparse.ArgumentParser(prog="python -m tests.histories.switched_off", description=__doc__)
+    parser.add_argument(
+        "--page", action="store_true", help="print the table of docs/concepts/equal.md, and play nothing"
+    )
+    if parser.parse_args(arguments).page:
+        print("\n".join(page_lines()))
+        return 0
+    print(
+        "| | what went wrong | with the fix | without it, nothing compared | the witness alone notices it | because |"
+    )
     print("|---|---|---|---|---|---|")
     log, counts, problems = Log(), Counter[Noticed](), 0
     with pytest.MonkeyPatch.context() as patch, lake_folder() as lake:
