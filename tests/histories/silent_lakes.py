@@ -16,7 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from airflow_provider_cdc.core.apply.stored_layout import StoredLayouts
 from airflow_provider_cdc.core.documents import Decision, DecisionAction, Rebuild
-from spark_jobs.driver import left_out_rows, quarantine_entries, task_maker
+from spark_jobs.driver import left_out_rows, quarantine_entries
 from spark_jobs.driver.apply_plan import ApplyPlan
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.locations import Locations
@@ -204,12 +204,6 @@ def _other_format(script: Script) -> Iterator[Truth]:
     yield holds((1, 10), (2, 2), (3, 3))
 
 
-def _of_this_batch_and_any_format(patch: pytest.MonkeyPatch) -> None:
-    _of_this_batch(patch)
-    _any_layout(patch)
-    patch.setattr(task_maker, "demand_one_format", lambda job, formats, spans, table: None)
-
-
 _STATED = {"schema_topic": None, "tables": {"shop.t": {"create": "CREATE TABLE t (id INT PRIMARY KEY, v INT)"}}}
 _SKIPPED = "the rows are right: this program finds them, other readers skip the file"
 
@@ -284,7 +278,7 @@ CASES: tuple[Silent | Unswitched, ...] = (
         "A-C5",
         "a first batch read with a wrong `source.format`: once corrected, its rows were missing",
         _other_format,
-        _of_this_batch_and_any_format,
+        _of_this_batch,
         "land.quarantine_exceeded",
         Noticed.LATER,
         "a row of the first batch is changed later",

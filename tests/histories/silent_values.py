@@ -129,16 +129,19 @@ def _empty_texts(patch: pytest.MonkeyPatch) -> None:
 
 
 def _swapped(script: Script) -> Iterator[Truth]:
+    """Send the recorded batches, of which the second has the statement and an update behind it, and another update."""
     records = of_public_case("column-swap-debezium-recovered")
     case = {record.topic: [r for r in records if r.topic == record.topic] for record in records}
     statements, rows = case["heldout_ddl_my8"], case["heldout_ddl_my8.s.swap_rename"]
-    read = [(number, number, 100 + number, f"z{number}") for number in range(1, 7)]
+    first, *read = [(number, number, 100 + number, f"z{number}") for number in range(1, 7)]
     script.send(statements[0], *rows[:6])
+    yield holds(first, *read, table="s.swap_rename")
+    script.send(*statements[1:], *rows[6:])
+    read = [first, (2, 2, 102, "q"), *read[1:], (9, 901, 900, None)]
     yield holds(*read, table="s.swap_rename")
-    script.send(*statements[1:])
-    yield holds(*read, table="s.swap_rename")
-    script.send(*rows[6:])
-    yield holds(*(one for one in read if one[0] != 2), (2, 2, 102, "q"), (9, 901, 900, None), table="s.swap_rename")
+    before = {"id": 1, "b": 1, "a": 101, "z": "z1"}
+    script.send(following(rows[6], "u", {"z": "r"}, 30_000, before=before))
+    yield holds((1, 1, 101, "r"), *read[1:], table="s.swap_rename")
 
 
 def _as_the_tool_says(patch: pytest.MonkeyPatch) -> None:
