@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_cdc.core.file_log.appending import append
+from airflow_provider_cdc.core.file_log.appending import append, line_of
 from airflow_provider_cdc.core.file_log.line_kinds import FileRecord
-from airflow_provider_cdc.core.file_log.names import path_of
+from airflow_provider_cdc.core.file_log.names import folder_of, path_of
 from tests.airflow.shop import DATA, PHASES
 from tests.services.capture import Record, read
 from tests.system.site import Site
@@ -31,8 +31,17 @@ class FilesSite(Site):
         return document
 
     def feed(self, phase: int) -> int:
-        """Append the records of a phase; return how many."""
-        return append(self.log, ((r.topic, r.partition, _of(r)) for r in records_of(phase)))
+        """Add the records of a phase, those of odd ones to the files that are there; return how many."""
+        records = [(r.topic, r.partition, _of(r)) for r in records_of(phase)]
+        if phase % 2 == 0:
+            return append(self.log, records)
+        for topic, partition, record in records:
+            folder = self.log / folder_of(topic, partition)
+            folder.mkdir(parents=True, exist_ok=True)
+            files = sorted(folder.iterdir()) or [self.log / path_of(topic, partition, 0, ".jsonl")]
+            with files[-1].open("ab") as file:
+                file.write(line_of(topic, partition, record))
+        return len(records)
 
     def feed_values(self, phase: int) -> int:
         """Write the values of a phase alone, as a sink does that leaves out records without a value."""

@@ -15,8 +15,11 @@ from airflow_provider_cdc.batch.planner import observe, plan_batch
 from airflow_provider_cdc.batch.source_log import open_log, resolve_source
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import SourceError
+from airflow_provider_cdc.core.file_log.appending import append
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.plan.progress import received
+from airflow_provider_cdc.demo.shop_log import ShopLog
+from airflow_provider_cdc.demo.story import line_of as line_of_demo
 from airflow_provider_cdc.ledger import Ledger
 from spark_jobs.readers.file_reader import read_files
 from tests.airflow.shop import demand_data, until
@@ -56,6 +59,15 @@ def test_every_hour_equals_the_database(site: FilesSite) -> None:
     answer = site.command("rebuild", "shop.products")
     assert answer.code == 0, answer.err
     assert unequal(site, PHASES - 1) == {}
+
+
+def test_a_time_cuts_files_that_hold_more(site: FilesSite) -> None:
+    log = ShopLog()
+    for phase in log.phases[:4]:
+        append(site.log, map(line_of_demo, log.hour(phase)))
+    for phase in log.phases[:3]:
+        assert site.sync("--until", phase.end.isoformat()).code == 0
+        assert unequal(site, phase.number) == {}
 
 
 def test_a_large_request_is_cut(site: FilesSite) -> None:

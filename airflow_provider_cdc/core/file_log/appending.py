@@ -9,15 +9,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from airflow_provider_cdc.core.file_log.line_kinds import FileRecord
-from airflow_provider_cdc.core.file_log.names import folder_of, path_of
+from airflow_provider_cdc.core.file_log.names import path_of
 
 SUFFIX = ".jsonl"
 
 
 def append(folder: Path, records: Iterable[tuple[str, int, FileRecord]]) -> int:
-    """Append records to the last file of their partition, which begins with the first record; return how many.
+    """Append records to topics, those of each partition in a file of their own; return how many.
 
-    Nothing is synced to the disk, and only one process may do it.
+    Nothing is synced to the disk.
 
     :param records: topic, partition and record, those of each partition in offset order.
     """
@@ -25,10 +25,9 @@ def append(folder: Path, records: Iterable[tuple[str, int, FileRecord]]) -> int:
     for topic, partition, record in records:
         parts.setdefault((topic, partition), []).append(record)
     for (topic, partition), some in parts.items():
-        (folder / folder_of(topic, partition)).mkdir(parents=True, exist_ok=True)
-        there = sorted((folder / folder_of(topic, partition)).glob(f"*{SUFFIX}"))
-        path = there[-1] if there else folder / path_of(topic, partition, some[0].offset, SUFFIX)
-        with path.open("ab") as file:
+        path = folder / path_of(topic, partition, some[0].offset, SUFFIX)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:
             file.writelines(line_of(topic, partition, record) for record in some)
     return sum(map(len, parts.values()))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -168,8 +169,9 @@ def test_hidden_names_are_of_no_concern_and_a_topic_may_begin_with_an_underscore
         put(tmp_path, hidden, b"?")
     assert read(tmp_path, 0, 1) == [record(0)]
     append(tmp_path, [("__beat.s", 0, record(0)), ("__beat.s", 0, record(1))])
+    append(tmp_path, [("__beat.s", 0, record(2))])
     files = TopicFiles(str(tmp_path))
-    assert files.topics() == ["__beat.s", T] and files.ends("__beat.s", 0) == (0, 2)
+    assert files.topics() == ["__beat.s", T] and files.ends("__beat.s", 0) == (0, 3)
 
 
 def test_gaps_are_accepted_where_that_is_stated(tmp_path: Path) -> None:
@@ -214,3 +216,10 @@ def test_a_folder_that_is_not_there_or_cannot_be_read(tmp_path: Path) -> None:
     assert caught.value.code == "files.unavailable"
     with pytest.raises(ConfigurationError):
         TopicFiles("hdfs://host/folder")
+
+
+def test_a_pipe_in_the_place_of_a_file_is_never_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(put(tmp_path, name(0), b"").with_name(name(1)))
+    (tmp_path / PLACE / name(0)).unlink()
+    assert TopicFiles(str(tmp_path)).ends(T, 0) == (1, 1)
+    assert code_of(lambda: read(tmp_path, 1, 2)) == "files.gone"
