@@ -209,6 +209,19 @@ _QUARANTINE = (
     _JSON,
 )
 
+_DEMO = (
+    Argument(
+        ("--folder",),
+        {
+            "metavar": "FOLDER",
+            "help": "where log, tables, ledger and the pipeline's file are written, new or empty; default: a new "
+            "folder among the temporary ones",
+        },
+    ),
+    Argument(("--sink",), {"choices": ("delta", "iceberg"), "default": "delta", "help": "kind of the tables"}),
+    _JSON,
+)
+
 _POSTGRES = (
     Argument(("action",), {"choices": ("ddl-triggers",), "help": "event triggers that write each DDL into a table"}),
     Argument(("--print",), {"dest": "print_sql", "action": "store_true", "help": "print the SQL, for psql"}),
@@ -228,6 +241,13 @@ _POSTGRES = (
 )
 
 VERBS = (
+    Verb(
+        "demo",
+        "demo:demo",
+        "show it at work, without Kafka and Spark: a web shop's recorded day into tables, each compared with the "
+        "database; exits with 1 where one differs",
+        _DEMO,
+    ),
     Verb("sync", "sync:sync", "run one batch: plan, land, apply, publish", _SYNC),
     Verb(
         "approve",

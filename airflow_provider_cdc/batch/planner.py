@@ -324,7 +324,7 @@ def _demanded(pipeline: CdcPipeline, existing: list[str]) -> list[str]:
     missing = [] if isinstance(source.topics, str) else [name for name in source.topics if name not in existing]
     # Not the heartbeat topic: tools create it with their first heartbeat.
     missing += [name for name in (source.schema_topic,) if name and name not in existing]
-    where = {"pipeline": pipeline.name, "connection": source.connection}
+    where = {"pipeline": pipeline.name, **source.where}
     shown = ", ".join(sorted(existing)[:10]) or "none"
     hint = f"topics there: {shown}{' …' if len(existing) > 10 else ''}"
     if missing:
