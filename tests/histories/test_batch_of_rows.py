@@ -28,7 +28,7 @@ from tests.sample import amount
 
 CREATE = "CREATE TABLE shop.t (id int NOT NULL, name varchar(20), PRIMARY KEY (id))"
 BATCH = {"columns": {"metadata": {"batch": "_batch", "position": "_pos"}}}
-MODES = pytest.mark.parametrize("mode", ["mirror", "soft_delete", "history"])
+MODES = pytest.mark.parametrize("mode", ["mirror", "history"])
 
 
 def put(pos: int, op: str = "c", before: dict[str, Any] | None = None, **image: Any) -> Record:
@@ -114,8 +114,9 @@ def test_it_follows_from_the_batches_alone(log: Log, lake: Path, cut: int) -> No
     assert batches_of(script) == [(key, made_in[record.value]) for key, record in newest.items()]
 
 
-def test_tables_that_cannot_say_it_are_parked(log: Log, lake: Path) -> None:
-    script = synced(log, lake, [FIRST], "append")
+@pytest.mark.parametrize("mode", ["append", "soft_delete"])
+def test_tables_that_cannot_say_it_are_parked(log: Log, lake: Path, mode: str) -> None:
+    script = synced(log, lake, [FIRST], mode)
     assert [state.code for state in script.states.values()] == ["shape.batch"]
 
 
