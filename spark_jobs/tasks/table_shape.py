@@ -46,7 +46,7 @@ def demand_fit(job: JobDocument, timeline: TableTimeline) -> None:
             where={"table": str(timeline.last_name)},
             hint="take another mode for this table, or a format that carries positions",
         )
-    if shape.names_batch and (by_clock or not shape.mode.knows_batch):
+    if shape.names_batch and (by_clock or not shape.mode.is_mirror):
         raise DataError(
             "shape.batch",
             f"columns.metadata.batch: of a change that came again nothing shows which copy is in the table, since "

@@ -21,7 +21,6 @@ class ModeColumns(Protocol):
     :ivar needs_order: the order of changes has to be exact.
     :ivar types_later: rows may be typed when they are written: each of them is right by itself.
     :ivar keeps_rows: stored rows stay as they are where the source's table is emptied.
-    :ivar knows_batch: which batch brought a row is the same however often its change came.
     :ivar of_change: columns of the change log, beyond those of every table, that it reads.
     :ivar of_source: condition of the rows that the source's table has, None for all.
     """
@@ -33,7 +32,6 @@ class ModeColumns(Protocol):
     needs_order: bool
     types_later: bool
     keeps_rows: bool
-    knows_batch: bool
     of_change: tuple[str, ...]
     of_source: pc.Expression | None
 
@@ -55,7 +53,6 @@ class AsAtSource:
     needs_order = False
     types_later = True
     keeps_rows = False
-    knows_batch = True
     of_change: tuple[str, ...] = ()
     of_source: pc.Expression | None = None
 

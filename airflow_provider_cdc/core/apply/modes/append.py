@@ -32,7 +32,6 @@ class Append(Mirror):
     has_key = False
     needs_order = True
     keeps_rows = True
-    knows_batch = False
     of_change: tuple[str, ...] = ("source_time",)
 
     def columns(self, source: SourceColumns) -> list[TargetColumn]:

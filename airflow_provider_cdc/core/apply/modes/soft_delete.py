@@ -31,7 +31,6 @@ class SoftDelete(Mirror):
 
     name: str = "soft_delete"
     is_mirror = False
-    knows_batch = False
     types_later = False
     of_change: tuple[str, ...] = ("source_time",)
     of_source: pc.Expression | None = ~pc.field(DELETED)
