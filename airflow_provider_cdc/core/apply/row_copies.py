@@ -117,5 +117,5 @@ def _share_batch(changes: Changes, copies: IntArray, numbers: IntArray) -> None:
         newest: IntArray = np.zeros(int(numbers.max()) + 1, dtype=np.int64)
         np.maximum.at(newest, numbers, batches[copies])
         batches[copies] = newest[numbers]
-        place = changes.rows.column_names.index(name)
-        changes.rows = changes.rows.set_column(place, name, pa.array(batches))
+        ordinal = changes.rows.column_names.index(name)
+        changes.rows = changes.rows.set_column(ordinal, name, pa.array(batches))
