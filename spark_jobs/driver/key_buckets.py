@@ -50,7 +50,8 @@ def bucket_count(job: JobDocument, task: ApplyTask, secrets: Secrets) -> int:
     schema = timeline.versions[-1].schema
     if not schema.key and wire.row_numbers != "event":  # only all rows of an event show which of them are copies
         return 1
-    if not shape_of(job, timeline, secrets).goes_in_parts:
+    shape = shape_of(job, timeline, secrets)
+    if not shape.goes_in_parts or (shape.names_batch and wire.partial_images):  # of copies each way keeps another one
         return 1
     if len(schema.columns_in_rows) < len(schema.columns) or not _is_one_step(job, task, timeline, secrets):
         return 1

@@ -50,11 +50,11 @@ def demand_fit(job: JobDocument, timeline: TableTimeline) -> None:
             where={"table": str(timeline.last_name)},
             hint="take another mode for this table, or a format that carries positions",
         )
-    if shape.names_batch and (by_clock or not shape.mode.has_key):
+    if shape.names_batch and (by_clock or not shape.mode.is_mirror):
         raise DataError(
             "shape.batch",
             f"columns.metadata.batch: of a change that came again nothing shows which copy is in the table, since "
-            f"{f'{job.format} has a clock alone' if by_clock else f'a table of mode {shape.mode.name} has the first'}",
+            f"{f'{job.format} has a clock alone' if by_clock else f'mode {shape.mode.name} keeps rows as they came'}",
             where={"table": str(timeline.last_name)},
             hint="leave `batch` out for this table",
         )

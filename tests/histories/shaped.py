@@ -57,7 +57,7 @@ def random_rules(rnd: random.Random, creates: Sequence[Create]) -> dict[str, Any
         rules["add"] = {"computed": f"CASE WHEN {quoted(read)} IS NULL THEN 'none' ELSE 'some' END"}
     if rnd.random() < (0.5 if all(one.key for one in structures) else 0.02):
         rules["metadata"] = {"op": "_op", "position": "_position", "table": "_table", "source_time": "_time"}
-        rules["metadata"] |= {"batch": "_batch"} if rnd.random() < 0.5 else {}
+        rules["metadata"] |= {"batch": "_batch"} if rnd.random() < 0.2 else {}
     return rules or {"exclude": names[0]}
 
 

@@ -28,7 +28,6 @@ from tests.sample import amount
 
 CREATE = "CREATE TABLE shop.t (id int NOT NULL, name varchar(20), PRIMARY KEY (id))"
 BATCH = {"columns": {"metadata": {"batch": "_batch", "position": "_pos"}}}
-MODES = pytest.mark.parametrize("mode", ["mirror", "soft_delete", "history"])
 
 
 def put(pos: int, op: str = "c", before: dict[str, Any] | None = None, **image: Any) -> Record:
@@ -61,18 +60,15 @@ FIRST = [statement(CREATE, 4), put(21, id=1, name="a"), put(31, id=2, name="b")]
 SECOND = [put(41, id=3, name="c"), put(51, "u", {"id": 1, "name": "a"}, id=1, name="A")]
 
 
-@MODES
-def test_each_row_says_which_batch_brought_it(log: Log, lake: Path, mode: str) -> None:
-    script = synced(log, lake, [FIRST, SECOND], mode)
-    old = [(1, 1)] if mode == "history" else []
-    assert batches_of(script) == [*old, (1, 2), (2, 1), (3, 2)]
+def test_each_row_says_which_batch_brought_it(log: Log, lake: Path) -> None:
+    script = synced(log, lake, [FIRST, SECOND])
+    assert batches_of(script) == [(1, 2), (2, 1), (3, 2)]
 
 
-@MODES
-def test_it_stays_where_the_table_is_made_again(log: Log, lake: Path, mode: str) -> None:
-    script = synced(log, lake, [FIRST, SECOND], mode)
+def test_it_stays_where_the_table_is_made_again(log: Log, lake: Path) -> None:
+    script = synced(log, lake, [FIRST, SECOND])
     before = batches_of(script)
-    script.tables = {"shop.t": {"mode": mode, "columns": {**BATCH["columns"], "rename": {"name": "nick"}}}}
+    script.tables = {"shop.t": {"columns": {**BATCH["columns"], "rename": {"name": "nick"}}}}
     script.sync()
     assert batches_of(script) == before
     script.sync(rebuild=Rebuild(["shop.t"]))
@@ -82,10 +78,9 @@ def test_it_stays_where_the_table_is_made_again(log: Log, lake: Path, mode: str)
     assert batches_of(script) == [*before, (4, 5)]
 
 
-@MODES
-def test_a_change_that_waited_is_of_the_batch_that_read_it(log: Log, lake: Path, mode: str) -> None:
+def test_a_change_that_waited_is_of_the_batch_that_read_it(log: Log, lake: Path) -> None:
     early = put(41, id=3, name="c", w=1)
-    script = synced(log, lake, [FIRST], mode)
+    script = synced(log, lake, [FIRST])
     script.send(early)
     script.sync()
     assert script.states_of("shop", "t") == ["waiting"]
@@ -94,9 +89,8 @@ def test_a_change_that_waited_is_of_the_batch_that_read_it(log: Log, lake: Path,
     assert batches_of(script) == [(1, 1), (2, 1), (3, 2), (4, 3)]
 
 
-@MODES
-def test_a_change_that_came_again_is_of_its_newest_copy_either_way(log: Log, lake: Path, mode: str) -> None:
-    script = synced(log, lake, [FIRST, SECOND, [SECOND[1], FIRST[2]], [put(61, id=4, name="d")]], mode)
+def test_a_change_that_came_again_is_of_its_newest_copy_either_way(log: Log, lake: Path) -> None:
+    script = synced(log, lake, [FIRST, SECOND, [SECOND[1], FIRST[2]], [put(61, id=4, name="d")]])
     before = batches_of(script)
     assert before[-3:] == [(2, 3), (3, 2), (4, 4)]
     assert (1, 3) in before
@@ -114,8 +108,9 @@ def test_it_follows_from_the_batches_alone(log: Log, lake: Path, cut: int) -> No
     assert batches_of(script) == [(key, made_in[record.value]) for key, record in newest.items()]
 
 
-def test_tables_that_cannot_say_it_are_parked(log: Log, lake: Path) -> None:
-    script = synced(log, lake, [FIRST], "append")
+@pytest.mark.parametrize("mode", ["append", "soft_delete", "history"])
+def test_tables_that_cannot_say_it_are_parked(log: Log, lake: Path, mode: str) -> None:
+    script = synced(log, lake, [FIRST], mode)
     assert [state.code for state in script.states.values()] == ["shape.batch"]
 
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.ordered_changes import Changes, ascending
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
+from airflow_provider_cdc.core.apply.source_order import batch_column
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.model.position_columns import event_of, without_first_number
@@ -102,4 +103,19 @@ def without_copies(changes: Changes, row_indexes: IntArray, applied: BoolArray, 
     known[numbers[applied[copies]]] = True
     applied = applied.copy()
     applied[copies] = known[numbers]
+    _share_batch(changes, copies, numbers)
     return Distinct(np.delete(row_indexes, np.delete(alike, first)), applied)
+
+
+def _share_batch(changes: Changes, copies: IntArray, numbers: IntArray) -> None:
+    """Let copies be of the newest batch that has one: which of them is left depends on the rows next to them.
+
+    :param numbers: of the change that each is a copy of.
+    """
+    for name in batch_column(changes.rows):
+        batches: IntArray = changes.rows.column(name).to_numpy().copy()
+        newest: IntArray = np.zeros(int(numbers.max()) + 1, dtype=np.int64)
+        np.maximum.at(newest, numbers, batches[copies])
+        batches[copies] = newest[numbers]
+        ordinal = changes.rows.column_names.index(name)
+        changes.rows = changes.rows.set_column(ordinal, name, pa.array(batches))

@@ -22,12 +22,15 @@ _SNAPSHOTS = pa.array([Op.SNAPSHOT, Op.INCREMENTAL], pa.string())
 def source_order(rows: pa.Table, *after: str) -> IntArray:
     """Return the indexes of rows by position, of one position those of snapshots first, then as they were sent.
 
-    Copies may have one offset where a topic was made again: those of later batches come last, where these are known.
+    Where the batches of rows are known, copies that have one offset, in a topic that was made again, and those of rows
+    that a snapshot read are in the order of their batches: late ones are not compared with all that were applied.
 
     :param after: columns that order the events of one row.
     """
     streamed = pc.invert(pc.is_in(rows.column("op").cast(pa.string()), value_set=_SNAPSHOTS))
     columns = {"position": rows.column("position"), "streamed": streamed.cast(pa.int8())}
+    for name in batch_column(rows):
+        columns["read_in"] = pc.if_else(streamed, pa.scalar(0, pa.int64()), rows.column(name))
     columns |= {name: rows.column(name) for name in ("partition", "offset", "index", *batch_column(rows), *after)}
     order: IntArray = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns]).to_numpy()
     return order.astype("int64")
