@@ -103,6 +103,13 @@ _EXPLAIN = Argument(
     {"action": "store_true", "help": "also land and resolve it, and show what it would do; nothing is committed"},
 )
 _PLAN = (_PIPELINE, _UNTIL, _EXPLAIN, _JSON)
+_PURGE = Argument(
+    ("--purge",),
+    {
+        "metavar": "DATABASE.TABLE",
+        "help": "do nothing but remove every file of this table that its newest version does not have, at once",
+    },
+)
 _REBUILD = (
     _PIPELINE,
     Argument(("tables",), {"nargs": "+", "metavar": "DATABASE.TABLE", "help": "a table to rebuild, may be several"}),
@@ -202,6 +209,19 @@ _QUARANTINE = (
     _JSON,
 )
 
+_DEMO = (
+    Argument(
+        ("--folder",),
+        {
+            "metavar": "FOLDER",
+            "help": "where log, tables, ledger and the pipeline's file are written, new or empty; default: a new "
+            "folder among the temporary ones",
+        },
+    ),
+    Argument(("--sink",), {"choices": ("delta", "iceberg"), "default": "delta", "help": "kind of the tables"}),
+    _JSON,
+)
+
 _POSTGRES = (
     Argument(("action",), {"choices": ("ddl-triggers",), "help": "event triggers that write each DDL into a table"}),
     Argument(("--print",), {"dest": "print_sql", "action": "store_true", "help": "print the SQL, for psql"}),
@@ -221,6 +241,13 @@ _POSTGRES = (
 )
 
 VERBS = (
+    Verb(
+        "demo",
+        "demo:demo",
+        "show it at work, without Kafka and Spark: a web shop's recorded day into tables, each compared with the "
+        "database; exits with 1 where one differs",
+        _DEMO,
+    ),
     Verb("sync", "sync:sync", "run one batch: plan, land, apply, publish", _SYNC),
     Verb(
         "approve",
@@ -257,7 +284,7 @@ VERBS = (
         "maintain",
         "maintain:maintain",
         "put small files of the tables together, write checkpoints, remove what is older than policy.log_retention",
-        (_PIPELINE, _JSON),
+        (_PIPELINE, _PURGE, _JSON),
     ),
     Verb(
         "adopt",

@@ -16,8 +16,6 @@ from airflow_provider_cdc.core.errors import ConfigurationError
 if TYPE_CHECKING:
     from airflow_provider_cdc.surface.checks import Check
 
-UNTIL = "{{ data_interval_end or '' }}"
-
 
 def cdc_task_group(
     pipeline: PipelineLike,
@@ -31,12 +29,12 @@ def cdc_task_group(
 ) -> TaskGroup:
     """Return the tasks of a pipeline: ``received``, ``sync`` and ``check``, one after the other.
 
-    With checks, parked tables do not fail the sync, so that its assets' events are sent; a check fails for them.
+    With checks, parked and waiting tables do not fail the sync, so that its assets' events are sent; a check fails for
+    them.
 
     :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file.
     :param group_id: the pipeline's name without it.
-    :param received: wait, before the sync, until the log is complete up to the end of the run's data interval; needs a
-        timetable with data intervals.
+    :param received: wait, before the sync, until the log is complete up to the time of the sync.
     :param checks: run after the sync.
     :param source_conn_id: connection of the source database, for checks that compare with it.
     :param outlets: assets of the sync.
@@ -47,14 +45,14 @@ def cdc_task_group(
     named = as_pipeline(pipeline)
     arguments: dict[str, Any] = {"deferrable": True, "outlets": list(outlets)}
     if checks:
-        arguments["on_parked"] = "warn"
+        arguments |= {"on_parked": "warn", "on_waiting": "warn"}
     arguments |= dict(operator_args or {})
     with TaskGroup(group_id or named.name.replace(".", "_")) as group:
         sync = CdcSyncOperator(task_id="sync", pipeline=named, **arguments)
         if received:
             from airflow_provider_cdc.sensors.received import CdcReceivedSensor
 
-            until = arguments.get("until") or UNTIL
+            until = arguments.get("until")
             CdcReceivedSensor(task_id="received", pipeline=named, until=until, deferrable=True) >> sync
         if checks:
             from airflow_provider_cdc.operators.check import CdcCheckOperator

@@ -18,6 +18,5 @@ CdcDag(
     schedule=CronDataIntervalTimetable("@hourly", timezone="UTC"),
     start_date=datetime(2026, 1, 1),
     catchup=False,
-    max_active_runs=1,
     tags=["cdc"],
 )

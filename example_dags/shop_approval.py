@@ -24,7 +24,7 @@ with DAG(
     schedule=CronDataIntervalTimetable("@hourly", timezone="UTC"),
     start_date=datetime(2026, 1, 1),
     catchup=False,
-    max_active_runs=1,
+    max_active_runs=1,  # one question at a time: later hours wait for its answer
     tags=["cdc"],
 ):
     plan = CdcPlanOperator(task_id="plan", pipeline=shop)

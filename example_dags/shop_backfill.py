@@ -26,7 +26,6 @@ with DAG(
     catchup=False,
     # A backfill has its own limit of runs; only this keeps the hours in order.
     default_args={"depends_on_past": True, "retries": 3, "retry_delay": timedelta(minutes=1)},
-    max_active_runs=1,
     tags=["cdc"],
 ):
-    CdcSyncOperator(task_id="sync", pipeline=shop, until="{{ data_interval_end }}")
+    CdcSyncOperator(task_id="sync", pipeline=shop)

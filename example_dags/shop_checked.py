@@ -23,7 +23,6 @@ with DAG(
     schedule=CronDataIntervalTimetable("@hourly", timezone="UTC"),
     start_date=datetime(2026, 1, 1),
     catchup=False,
-    max_active_runs=1,
     tags=["cdc"],
 ):
     cdc_task_group(

@@ -24,7 +24,6 @@ with DAG(
     applied = CdcAppliedSensor(
         task_id="applied",
         pipeline=shop,
-        until="{{ data_interval_end }}",
         tables=["shop.customers", "shop.orders"],
         deferrable=True,
         timeout=3600,

@@ -24,6 +24,11 @@ with DAG(
     # Each changed table sends an event to cdc://shop/<database>/<table>; schedule=[cdc_asset("shop", "shop.orders")]
     # starts a DAG for one of them.
     sync = CdcSyncOperator(
-        task_id="sync", pipeline=shop, on_parked="warn", outlets=[AssetAlias("tables of shop")], retries=3
+        task_id="sync",
+        pipeline=shop,
+        on_parked="warn",
+        on_waiting="warn",
+        outlets=[AssetAlias("tables of shop")],
+        retries=3,
     )
     sync >> CdcCheckOperator(task_id="no_table_is_parked", pipeline=shop, checks=[NoParked()])

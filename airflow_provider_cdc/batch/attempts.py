@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
@@ -25,20 +25,35 @@ def recorded(work: Work[P]) -> Work[P]:
     def attempt(pipeline: CdcPipeline, /, *args: P.args, **course: P.kwargs) -> BatchResult:
         owner = course.get("owner")
         task = owner if isinstance(owner, TaskTry) else None
-        try:
+        with failure_noted(pipeline, task):
             result = work(pipeline, *args, **course)
-        except BusyError:
-            raise
-        except Exception as error:
-            _record(pipeline, error.code if isinstance(error, CdcError) else type(error).__name__, task)
-            raise
-        _record(pipeline, "" if result.error is None else result.error.code, task)
+        note_attempt(pipeline, "" if result.error is None else result.error.code, task)
         return result
 
     return attempt
 
 
-def _record(pipeline: CdcPipeline, code: str, task: TaskTry | None) -> None:
-    """Write the end of an attempt; what came of it does not depend on that."""
+@contextmanager
+def failure_noted(pipeline: CdcPipeline, task: TaskTry | None, errors: type[Exception] = Exception) -> Iterator[None]:
+    """Leave in the ledger that work on a pipeline failed; work that met another holder says nothing.
+
+    :param task: the task that works; None outside of Airflow.
+    :param errors: those that count.
+    """
+    try:
+        yield
+    except BusyError:
+        raise
+    except errors as error:
+        note_attempt(pipeline, error.code if isinstance(error, CdcError) else type(error).__name__, task)
+        raise
+
+
+def note_attempt(pipeline: CdcPipeline, code: str, task: TaskTry | None) -> None:
+    """Write to the ledger how an attempt ended; what came of it does not depend on that.
+
+    :param code: of its error, empty where it ended well.
+    :param task: the task that made it; None outside of Airflow.
+    """
     with suppress(CdcError, OSError):
         Ledger(ledger_url(pipeline.ledger)).record_attempt(pipeline.name, code, task)

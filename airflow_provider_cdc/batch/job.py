@@ -100,7 +100,7 @@ class JobMaker:
         pipeline = self.pipeline
         store = {**storage_options(pipeline.lake.storage_connection), **pipeline.lake.storage_options}
         return {
-            "kafka": _apart(self.kafka, SECRETS),
+            "kafka": _apart(self.kafka, (*SECRETS, *_STORAGE_SECRETS)),
             "registry": _apart(registry_settings(pipeline.source.schema_registry), REGISTRY_SECRETS),
             "storage": _apart(store),
             "mask": _apart(mask_settings(pipeline.mask_connection), ("salt",)),

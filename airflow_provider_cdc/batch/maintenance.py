@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow_provider_cdc.batch.job import JobMaker
 from airflow_provider_cdc.batch.lake_question import ask
+from airflow_provider_cdc.batch.orders import demand_tables
 from airflow_provider_cdc.batch.planned_batch import this_process
 from airflow_provider_cdc.batch.recovery import folded_batch
 from airflow_provider_cdc.batch.result import table_states
@@ -80,6 +81,38 @@ def maintain(
             return MaintenanceReport(tables, result.expired, states=states, batches=batches)
     except BusyError as error:
         return MaintenanceReport(tables, busy=str(error))
+
+
+def purge(
+    pipeline: CdcPipeline,
+    table: str,
+    *,
+    say: Callable[[str], None] = print,
+    kill: Stopper | None = None,
+    owner: Owner | None = None,
+) -> MaintenanceReport:
+    """Remove all files of a table that its newest version does not have, at once, and do nothing else.
+
+    Nobody can read an older version then, and no batch can go back to one. Nobody else may work on the pipeline
+    meanwhile: ``busy`` says that nothing was done.
+
+    :param table: ``database.table``.
+    :param say: takes one line of progress.
+    :param kill: stops it from outside.
+    :param owner: who requests it.
+    :raises CdcError: as :func:`maintain`; the pipeline has no such table.
+    """
+    ledger = Ledger(ledger_url(pipeline.ledger))
+    demand_tables([table], table_states(ledger, pipeline.name).values())
+    newest = ledger.last(pipeline.name)
+    assert newest is not None, "there are tables"
+    say(f"purging {table}: its older versions go, so nobody can read them, and no batch can go back to one of them")
+    order = Maintenance(pipeline.policy.target_file_bytes, 0, purge=table)
+    try:
+        with ledger.lease(pipeline.name, owner or this_process(), pipeline.policy.lease_seconds):
+            return MaintenanceReport(_ask(pipeline, ledger, newest, order, say, kill).maintained)
+    except BusyError as error:
+        return MaintenanceReport(busy=str(error))
 
 
 def _ask(

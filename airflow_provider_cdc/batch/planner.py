@@ -171,14 +171,18 @@ def plan_batch(
 ) -> Batch:
     """Return the batch of a request, or the next part of one that is cut; the same request always gets the same batch.
 
-    A new batch is recorded in the ledger; one without records is committed at once. A part does not carry the request's
-    time: only the last batch of a request has it. Parameters and errors are those of :func:`propose_batch`.
+    A new batch is recorded in the ledger; one without records is committed at once, and not made at all where the
+    request has its batch already. A part does not carry the request's time: only the last batch of a request has it.
+    Parameters and errors are those of :func:`propose_batch`.
 
     :param say: takes a line where a batch has more records than ``policy.batch_records``.
     """
     proposal = propose_batch(pipeline, ledger, log, until, mark_of=mark_of, accept_loss=accept_loss, again=again)
     if isinstance(proposal, Batch):
         return proposal
+    newest = ledger.last_committed(pipeline.name) if again and proposal.empty else None
+    if newest is not None:
+        return newest
     lost = [asdict(loss) for loss in proposal.lost]
     reached, cut_at = (until if proposal.cut_at is None else None), proposal.cut_at
     batch = ledger.plan(
@@ -320,7 +324,7 @@ def _demanded(pipeline: CdcPipeline, existing: list[str]) -> list[str]:
     missing = [] if isinstance(source.topics, str) else [name for name in source.topics if name not in existing]
     # Not the heartbeat topic: tools create it with their first heartbeat.
     missing += [name for name in (source.schema_topic,) if name and name not in existing]
-    where = {"pipeline": pipeline.name, "connection": source.connection}
+    where = {"pipeline": pipeline.name, **source.where}
     shown = ", ".join(sorted(existing)[:10]) or "none"
     hint = f"topics there: {shown}{' …' if len(existing) > 10 else ''}"
     if missing:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.batch.record_files import record_of, take
+from airflow_provider_cdc.core.file_log.record_lines import record_of, take
 
 if TYPE_CHECKING:
     import pyarrow as pa

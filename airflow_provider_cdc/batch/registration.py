@@ -112,6 +112,7 @@ class _DueEntries:
 
 def _mark(section: Register, location: str, state: TableState) -> str:
     made_from = [section.document(), location, state.schema, state.made_with, state.laid]
+    made_from += [state.comments] if state.comments else []
     return hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
 
 

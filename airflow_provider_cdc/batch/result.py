@@ -142,6 +142,17 @@ class BatchResult(Document):
         return "; ".join(f"{table.name}: {table.reason}" for table in tables[:most])
 
 
+def quarantine_line(entry: Mapping[str, Any]) -> str:
+    """Return place, table and code or reason of a record or row that could not be carried, never its values.
+
+    :param entry: as results have it; of a record whose table nobody knows it names none.
+    """
+    record = f"{entry.get('topic')}/{entry.get('partition')}:{entry.get('offset')}"
+    table = f" of {entry.get('database')}.{entry['table']}" if entry.get("table") else ", whose table is not known"
+    column = f", column {entry['column']}" if entry.get("column") else ""
+    return f"{record}{table}{column}: {entry.get('error_code') or entry.get('reason') or ''}"
+
+
 def table_states(ledger: Ledger, pipeline: str) -> dict[str, TableState]:
     """Return the ledger's states of a pipeline's tables, by table id."""
     return {table_id: TableState.from_document(document) for table_id, document in ledger.tables(pipeline).items()}

@@ -84,7 +84,8 @@ class _NewestChanges:
         unsettled = Unsettled(pipeline, ledger, lease)
         unsettled.end_grace(say)
         if unsettled.waiting and ran_engine(batch):
-            batch = plan_batch(pipeline, ledger, lease, log, self.until, again=True)
+            further = plan_batch(pipeline, ledger, lease, log, self.until, again=True)
+            batch = batch if further.committed else further
         if not batch.committed:
             say("a table waits for a schema change, and the log has more records: reading them")
         elif reason := unsettled.why_continue():

@@ -61,6 +61,7 @@ def signal_snapshot(pipeline: CdcPipeline, tables: Sequence[str]) -> SnapshotSig
     topic, prefix = address_of(pipeline)
     states = table_states(Ledger(ledger_url(pipeline.ledger)), pipeline.name).values()
     demand_tables(tables, [state for state in states if state.state != TableStatus.DROPPED])
+    assert isinstance(pipeline.source, KafkaSource)
     connection = pipeline.source.connection
     if topic not in KafkaLog(connection).topics():
         raise SourceError(

@@ -3,21 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+import importlib
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
-from airflow_provider_cdc.core.config import CanalSource, CdcPipeline
+from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.sources.kafka_reading import KafkaRecord, TopicPartition, Watermarks
 
 if TYPE_CHECKING:
-    from airflow_provider_cdc.connections.canal_address import CanalAddress
-    from airflow_provider_cdc.core.formats.common.schema_supply import Answers, SchemaSupply
+    from airflow_provider_cdc.batch.findings import Finding
+    from airflow_provider_cdc.core.formats.common.schema_supply import SchemaSupply
     from airflow_provider_cdc.core.model.offsets import Offsets
     from airflow_provider_cdc.ledger import Lease
-    from airflow_provider_cdc.sources.canal_log import CanalLog, Right
+    from airflow_provider_cdc.sources.canal_log import Right
 
 
 class SourceLog(Protocol):
@@ -79,24 +79,38 @@ class ResolvedSource:
     open: Callable[[], SourceLog]
 
 
+class SourceKind(Protocol):
+    """Define the functions that a module of ``source_kinds`` has for the sources of one type."""
+
+    def open_log(self, pipeline: CdcPipeline, right: Right | None, first_contact: float | None) -> SourceLog:
+        """Return the log of a pipeline's source; parameters are those of :func:`open_log`."""
+        ...
+
+    async def resolve(self, pipeline: CdcPipeline, owner: str, first_contact: float) -> ResolvedSource:
+        """Resolve the source's connections; parameters and errors are those of :func:`resolve_source`."""
+        ...
+
+    def findings(self, pipeline: CdcPipeline) -> Iterator[Finding]:
+        """Check what the source needs, for ``doctor``."""
+        ...
+
+
+_KINDS = {"kafka": "kafka", "canal-tcp": "canal", "files": "files"}  # modules of source_kinds by ``source.type``
+
+
+def source_kind(pipeline: CdcPipeline) -> SourceKind:
+    """Return the module for a pipeline's source."""
+    name = f"airflow_provider_cdc.batch.source_kinds.{_KINDS[pipeline.source.type]}"
+    return cast("SourceKind", importlib.import_module(name))
+
+
 def open_log(pipeline: CdcPipeline, *, right: Right | None = None, first_contact: float | None = None) -> SourceLog:
     """Return the log of a pipeline's source.
 
     :param right: of :meth:`SourceLog.collect`; None where the log is only looked at.
     :param first_contact: seconds within which a cluster of Kafka has to answer a new client.
     """
-    if isinstance(pipeline.source, CanalSource):
-        from airflow_provider_cdc.connections.lookup import canal_address, storage_options
-
-        stored = storage_options(pipeline.lake.storage_connection)
-        return _canal_log(pipeline, lambda: canal_address(pipeline.source.connection), stored, right)
-    from airflow_provider_cdc.connections.lookup import storage_options
-    from airflow_provider_cdc.connections.schema_registry import registry_settings
-    from airflow_provider_cdc.sources.kafka_log import KafkaLog
-
-    registry = partial(registry_settings, pipeline.source.schema_registry)
-    fetch = partial(_schemas, pipeline, registry, partial(storage_options, pipeline.lake.storage_connection))
-    return KafkaLog(pipeline.source.connection, first_contact=first_contact, fetch=fetch)
+    return source_kind(pipeline).open_log(pipeline, right, first_contact)
 
 
 async def resolve_source(pipeline: CdcPipeline, owner: str, first_contact: float) -> ResolvedSource:
@@ -106,58 +120,7 @@ async def resolve_source(pipeline: CdcPipeline, owner: str, first_contact: float
     :param first_contact: seconds within which a cluster of Kafka has to answer a new client.
     :raises ConfigurationError: a connection is not there, of another type, or has a key that is not allowed.
     """
-    from airflow_provider_cdc.connections import lookup as connections
-
-    conn_id = pipeline.source.connection
-    if isinstance(pipeline.source, CanalSource):
-        address = await connections.async_canal_address(conn_id)
-        stored = await connections.async_storage_options(pipeline.lake.storage_connection)
-        url = await connections.async_ledger_url(pipeline.ledger)
-        key = (pipeline.name, address, pipeline.lake.root, tuple(sorted(stored.items())))
-        right = when_free(pipeline, owner, url)
-        where = f"{address.host}:{address.port}"
-        opening = partial(_canal_log, pipeline, lambda: address, stored, right)
-        return ResolvedSource((conn_id, pipeline.name), where, key, opening)
-    from airflow_provider_cdc.connections.schema_registry import async_registry_settings
-    from airflow_provider_cdc.sources.kafka_log import ResolvedKafkaLog, async_client_config
-
-    config = await async_client_config(conn_id)
-    registry = await async_registry_settings(pipeline.source.schema_registry)
-    stored = await connections.async_storage_options(pipeline.lake.storage_connection) if registry else {}
-    fetch = partial(_schemas, pipeline, lambda: registry, lambda: stored)
-    lake = (pipeline.lake.root, tuple(sorted(stored.items()))) if registry else ()
-    servers = ",".join(sorted(config["bootstrap.servers"].split(",")))
-    return ResolvedSource(
-        (conn_id, pipeline.name) if registry else conn_id,  # each lake has the schemas of its own pipeline
-        servers,
-        (conn_id, tuple(sorted(config.items())), tuple(sorted(registry.items())), lake),
-        lambda: ResolvedKafkaLog(conn_id, config, first_contact=first_contact, fetch=fetch),
-    )
-
-
-def _schemas(
-    pipeline: CdcPipeline,
-    registry: Callable[[], dict[str, str]],
-    stored: Callable[[], dict[str, str]],
-    ids: Collection[int],
-) -> Answers:
-    """Return the schemas that records name: of the lake first, which outlives the registry."""
-    from airflow_provider_cdc.core.schema_registry.kept_schemas import kept_or_asked
-
-    lake = pipeline.lake
-    return kept_or_asked(pipeline.name, lake.root, lambda: {**stored(), **lake.storage_options}, registry(), ids)
-
-
-def _canal_log(
-    pipeline: CdcPipeline, address: Callable[[], CanalAddress], stored: dict[str, str], right: Right | None
-) -> CanalLog:
-    from airflow_provider_cdc.core.lake.segments import SegmentLog, segments_folder
-    from airflow_provider_cdc.sources.canal_log import CanalLog
-
-    assert isinstance(pipeline.source, CanalSource)
-    folder = segments_folder(pipeline.name, pipeline.source.destination)
-    segments = SegmentLog(pipeline.lake.root, folder, {**stored, **pipeline.lake.storage_options})
-    return CanalLog(pipeline.source, address, segments, right)
+    return await source_kind(pipeline).resolve(pipeline, owner, first_contact)
 
 
 def held(lease: Lease, check: Callable[[], None]) -> Right:

@@ -9,8 +9,8 @@ from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.batch.record_files import lines, opened
 from airflow_provider_cdc.commands.output import CONFIGURATION, DONE, complain, guarded, json_line
+from airflow_provider_cdc.core.file_log.record_lines import lines, opened
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline

@@ -7,10 +7,10 @@ import sys
 from argparse import Namespace
 from functools import partial
 
-from airflow_provider_cdc.batch.record_files import lines, opened
 from airflow_provider_cdc.batch.recorded_changes import changes
 from airflow_provider_cdc.batch.stated_schemas import stated_schemas
 from airflow_provider_cdc.commands.output import CONFIGURATION, DONE, complain, guarded, json_line
+from airflow_provider_cdc.core.file_log.record_lines import lines, opened
 
 
 def decode(args: Namespace) -> int:

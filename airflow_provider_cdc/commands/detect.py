@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from airflow_provider_cdc.batch.record_files import lines, opened, record_of, take
 from airflow_provider_cdc.batch.stated_schemas import stated_schemas
 from airflow_provider_cdc.commands.output import (
     CONFIGURATION,
@@ -19,6 +18,7 @@ from airflow_provider_cdc.commands.output import (
     print_json,
     print_table,
 )
+from airflow_provider_cdc.core.file_log.record_lines import lines, opened, record_of, take
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.formats.contract import Records

@@ -9,39 +9,20 @@ import re
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import Any
 
+from airflow_provider_cdc.batch.findings import Finding, checked
+from airflow_provider_cdc.batch.source_log import source_kind
 from airflow_provider_cdc.commands.output import CONFIGURATION, DONE, guarded, print_json
-from airflow_provider_cdc.core.config import CanalSource, CdcPipeline
+from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables
 
 _REQUIRED = re.compile(r"[A-Za-z0-9._-]+")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Result of one check.
-
-    :param ok: None where it does not matter.
-    :param message: the state that was found.
-    :param hint: what to do about it.
-    """
-
-    check: str
-    ok: bool | None
-    message: str
-    hint: str = ""
-
-    def document(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        return {"check": self.check, "ok": self.ok, "message": self.message, "hint": self.hint}
 
 
 def doctor(args: Namespace) -> int:
@@ -77,31 +58,15 @@ def findings(pipeline: CdcPipeline | None, *, probe: bool = False) -> Iterator[F
             "pipeline", None, "none given", "airflow-cdc doctor PIPELINE.yaml checks its broker, ledger and sink"
         )
         return
-    yield _check("format", lambda: _format(pipeline))
-    if isinstance(pipeline.source, CanalSource):
-        destination = pipeline.source.destination
-        yield _check("canal", lambda: _canal(pipeline, destination))
-    else:
-        yield _check("broker", lambda: _broker(pipeline))
-        yield _compaction(pipeline)
-        if pipeline.source.schema_registry is not None:
-            yield _check("schema registry", lambda: _registry(pipeline))
-    yield _check("ledger", lambda: _ledger(pipeline))
-    yield _check("sink", lambda: _sink(pipeline))
+    yield checked("format", lambda: _format(pipeline))
+    yield from source_kind(pipeline).findings(pipeline)
+    yield checked("ledger", lambda: _ledger(pipeline))
+    yield checked("sink", lambda: _sink(pipeline))
     if probe:
         yield from _probe(pipeline)
-    yield _check("lake", lambda: _lake(pipeline))
+    yield checked("lake", lambda: _lake(pipeline))
     if needs_spark:
-        yield _check("spark connection", lambda: _spark(pipeline))
-
-
-def _check(check: str, ask: Callable[[], str]) -> Finding:
-    try:
-        return Finding(check, True, ask())
-    except CdcError as error:
-        return Finding(check, False, error.headline, error.hint or "correct the pipeline or its connection")
-    except OSError as error:
-        return Finding(check, False, str(error), "check the path and the rights on it")
+        yield checked("spark connection", lambda: _spark(pipeline))
 
 
 # ---- this machine
@@ -173,66 +138,6 @@ def _format(pipeline: CdcPipeline) -> str:
     if isinstance(fmt, Registered) and pipeline.source.schema_registry is None:
         raise ConfigurationError([f"source.schema_registry: is missing: {fmt.name} reads schemas of a registry"])
     return f"{fmt.name}, order {fmt.order}"
-
-
-def _broker(pipeline: CdcPipeline) -> str:
-    from airflow_provider_cdc.core.errors import SourceError
-    from airflow_provider_cdc.sources.kafka_log import KafkaLog
-
-    log = KafkaLog(pipeline.source.connection)
-    existing = log.topics()
-    topics = pipeline.source.data_topics(list(existing))
-    for name in (pipeline.source.schema_topic, *([] if topics else [str(pipeline.source.topics)])):
-        if name is not None and (name not in existing or not topics):
-            shown = ", ".join(sorted(existing)[:10]) or "none"
-            raise SourceError("kafka.topic_unknown", f"no topic {name!r}", hint=f"topics there: {shown}")
-    ends = log.ends(topics)
-    records = sum(sum(partitions.values()) for partitions in ends.highs.values())
-    return f"{len(topics)} data topics, {records} offsets"
-
-
-def _compaction(pipeline: CdcPipeline) -> Finding:
-    """Check that the topics keep all records: a compacted one loses changes, and deletes with them."""
-    from airflow_provider_cdc.sources.kafka_log import KafkaLog
-
-    try:
-        log = KafkaLog(pipeline.source.connection)
-        topics = pipeline.source.data_topics(list(log.topics()))
-        policies = log.cleanup_policies([*topics, *filter(None, [pipeline.source.schema_topic])])
-    except (CdcError, OSError) as error:
-        return Finding("compaction", None, f"cannot be looked at: {error}")
-    compacted = sorted(topic for topic, policy in policies.items() if "compact" in policy)
-    if compacted:
-        shown = ", ".join(compacted[:5]) + (f" and {len(compacted) - 5} more" if len(compacted) > 5 else "")
-        hint = "set cleanup.policy=delete with a retention that is longer than the pipeline may stand still"
-        return Finding("compaction", False, f"compacted, so changes are missing in them: {shown}", hint)
-    if len(policies) < len(topics):
-        return Finding("compaction", None, "the login may not see the topics' settings (DescribeConfigs)")
-    return Finding("compaction", True, f"{len(policies)} topics keep all records")
-
-
-def _registry(pipeline: CdcPipeline) -> str:
-    """Ask for one schema: whether it is there does not matter."""
-    from airflow_provider_cdc.connections.schema_registry import registry_settings
-    from airflow_provider_cdc.core.schema_registry.client import ask
-
-    settings = registry_settings(pipeline.source.schema_registry)
-    ask(settings, [1])
-    return f"{settings['url']} answers"
-
-
-def _canal(pipeline: CdcPipeline, destination: str) -> str:
-    """Log in and subscribe: that changes nothing on the server for a client that reads there already."""
-    from airflow_provider_cdc.batch.source_log import open_log
-    from airflow_provider_cdc.connections.lookup import canal_address
-    from airflow_provider_cdc.sources.canal_session import CanalSession
-
-    address = canal_address(pipeline.source.connection)
-    with CanalSession(address, destination, timeout=15.0) as session:
-        session.subscribe()
-    packets = sum(open_log(pipeline).ends([destination]).highs[destination].values())
-    server = f"{address.host}:{address.port}"
-    return f"{server} runs {destination}, client id {address.client_id}, {packets} packets in the lake"
 
 
 def _ledger(pipeline: CdcPipeline) -> str:

@@ -20,13 +20,16 @@ def maintain(args: Namespace) -> int:
     """Maintain the pipeline's tables."""
 
     def work() -> int:
-        from airflow_provider_cdc.batch.maintenance import maintain, maintenance_document
+        from airflow_provider_cdc.batch.maintenance import maintain, maintenance_document, purge
         from airflow_provider_cdc.engine import Stopper
 
         pipeline = CdcPipeline.from_yaml(args.pipeline)
         stopper = Stopper()
         signal.signal(signal.SIGTERM, lambda *_: stopper("SIGTERM"))
-        done = maintain(pipeline, say=_say, kill=stopper)
+        if args.purge:
+            done = purge(pipeline, args.purge, say=_say, kill=stopper)
+        else:
+            done = maintain(pipeline, say=_say, kill=stopper)
         document = maintenance_document(pipeline, done)
         if args.json:
             print_json(document)
@@ -35,13 +38,17 @@ def maintain(args: Namespace) -> int:
             lines = [[*(line[name] for name in names), _reason(line)] for line in document["tables"]]
             print_table((*names, "error"), lines)
             print()
-            print(printable(_log_line(done)))
+            print(printable(_purge_line(done) if args.purge else _log_line(done)))
         failed = [table for table in done.tables if table.error is not None]
         if any(not table.transient for table in failed):
             return DATA
         return AGAIN if failed or done.busy else DONE
 
     return guarded(work, as_json=args.json)
+
+
+def _purge_line(done: MaintenanceReport) -> str:
+    return f"nothing was removed: {done.busy}" if done.busy else "the change log still has all values of its rows"
 
 
 def _reason(line: dict[str, object]) -> str | None:

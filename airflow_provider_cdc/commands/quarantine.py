@@ -9,10 +9,10 @@ from argparse import Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.batch.record_files import lines, opened, record_of
 from airflow_provider_cdc.commands.output import DONE, guarded, json_line, print_json, print_table
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.file_log.record_lines import lines, opened, record_of
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.batch.quarantine import RecordId

@@ -140,6 +140,8 @@ def _code(result: BatchResult) -> int:
 
 
 def _print_outcome(result: BatchResult) -> None:
+    from airflow_provider_cdc.batch.result import quarantine_line
+
     unsettled = (ResultStatus.PARKED, ResultStatus.WAITING)
     if result.status == ResultStatus.NOTHING_TO_DO or (result.status in unsettled and result.phases is None):
         print(f"{result.pipeline}: nothing new ({result.seconds:.1f} s)")
@@ -160,6 +162,8 @@ def _print_outcome(result: BatchResult) -> None:
         rows = [_row(table) for table in sorted(result.tables, key=lambda table: (table.database, table.table))]
         print_table(("table", "state", "action", "upserts", "deletes", "version", "writer", "reason"), rows)
     _print_unsettled(result)
+    for entry in result.quarantine or ():
+        print(printable(f"quarantined: {quarantine_line(entry)}"))
 
 
 def _print_unsettled(result: BatchResult) -> None:
@@ -207,6 +211,8 @@ def _print_plan(proposal: dict[str, Any]) -> None:
 
 def _print_explained(explained: dict[str, Any]) -> None:
     """Print what a batch would do to each table, and what would not fit."""
+    from airflow_provider_cdc.batch.result import quarantine_line
+
     names = ("snapshot", "insert", "update", "delete", "truncate")
     if explained["tables"]:
         rows = [
@@ -239,8 +245,7 @@ def _print_explained(explained: dict[str, Any]) -> None:
         columns = ("table", "topic", "partition", "offset", "column", "reason")
         print_table(columns, [[row[name] for name in columns] for row in explained["unfit"]])
     for record in explained["unreadable"]:
-        where = f"{record['topic']}/{record['partition']}:{record['offset']}"
-        print(printable(f"unreadable: {where}: {record['error_code']}: {record['error']}"))
+        print(printable(f"unreadable: {quarantine_line(record)}: {record['error']}"))
     for reason, count in explained["lossy"].items():
         print(printable(f"lossy: {reason}: {count}"))
     if explained["error"] is not None:

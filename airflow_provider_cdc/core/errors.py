@@ -121,8 +121,14 @@ CASCADED_ABOVE = "apply.cascaded_above"
 CHANGES_MISSING = "apply.changes_missing"
 """Beginning of a parked table's reason: the log counts changes of the table that it does not have."""
 
-LOG_LOST = {"kafka.offsets_expired", "kafka.end_beyond_log", "kafka.topic_recreated", "kafka.topic_unknown"}
-"""Codes of a :class:`SourceError` at landing: Kafka no longer has the records of the batch's range."""
+LOG_LOST = {
+    "kafka.offsets_expired",
+    "kafka.end_beyond_log",
+    "kafka.topic_recreated",
+    "kafka.topic_unknown",
+    "files.gone",
+}
+"""Codes of a :class:`SourceError` at landing: the log no longer has the records of the batch's range."""
 
 
 REBUILD = "rebuild it from the change log with `airflow-cdc rebuild PIPELINE.yaml DATABASE.TABLE`"

@@ -194,8 +194,9 @@ def _opened(url: URL) -> Engine:
     """
     if url.drivername == "sqlite":
         path = Path(str(url.database)).absolute()
-        if path.parent.is_dir() and not path.exists():
-            raise _missing("there is no such file")
+        with suppress(OSError):  # connecting reports the problem
+            if not path.exists():
+                raise _missing("there is no such file")
         file = path.as_uri()
         arguments: dict[str, Any] = {"uri": True, "timeout": _READER_BUSY_SECONDS, "check_same_thread": False}
         engine = _engine(url, creator=lambda: sqlite3.connect(f"{file}?mode=ro", **arguments))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from sqlalchemy import delete, func, insert, select
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import Select
 
-from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.core.model.status import BatchStatus, TableStatus
 from airflow_provider_cdc.ledger import schema
 from airflow_provider_cdc.ledger.database import now
 from airflow_provider_cdc.ledger.owner import Owner, TaskTry
@@ -24,16 +24,21 @@ UNSETTLED = (TableStatus.PARKED, TableStatus.WAITING)
 class UnsettledTable:
     """A table that is parked or waits.
 
+    :param seq: number of the batch from which on its changes are not applied.
     :param since: ISO time at which the batch was planned from which on its changes are not applied; None if the ledger
         does not have that batch any more.
+    :param at_least: whether it may have been so for longer: earlier states of it were forgotten with the log.
     :param source_time: newest source time that its rows hold, microseconds since 1970; None before the first row.
     """
 
     pipeline: str
+    table_id: str
     database: str
     table: str
     state: TableStatus
+    seq: int
     since: str | None
+    at_least: bool
     source_time: int | None
 
 
@@ -48,14 +53,23 @@ def store_attempt(connection: Connection, pipeline: str, code: str, owner: Owner
     connection.execute(insert(schema.attempts).values(**values))
 
 
+def last_attempts(names: Sequence[str]) -> Select[Any]:
+    """Return the query of each pipeline's last attempt: when it ended, with which code, and in which task."""
+    return select(schema.attempts).where(schema.attempts.c.pipeline.in_(names))
+
+
 def failed_attempts(names: Sequence[str]) -> Select[Any]:
     """Return the query of the pipelines whose last attempt failed: when, why, and in which task."""
-    c = schema.attempts.c
-    return select(schema.attempts).where(c.pipeline.in_(names), c.code != "")
+    return last_attempts(names).where(schema.attempts.c.code != "")
 
 
-def unsettled_tables(connection: Connection, names: Sequence[str]) -> list[UnsettledTable]:
-    """Return the parked and waiting tables of pipelines."""
+def unsettled_tables(
+    connection: Connection, names: Sequence[str], table_ids: Sequence[str] | None = None
+) -> list[UnsettledTable]:
+    """Return the parked and waiting tables of pipelines.
+
+    :param table_ids: only these; None for all.
+    """
     t, v, other = schema.tables.c, schema.table_versions.alias(), schema.table_versions.alias()
     of_table = (v.c.pipeline == t.pipeline, v.c.table_id == t.table_id)
     of_other = (other.c.pipeline == t.pipeline, other.c.table_id == t.table_id)
@@ -66,16 +80,53 @@ def unsettled_tables(connection: Connection, names: Sequence[str]) -> list[Unset
     join = schema.tables.outerjoin(
         schema.batches, (schema.batches.c.pipeline == t.pipeline) & (schema.batches.c.seq == seq)
     )
-    query = select(t.pipeline, t.document, schema.batches.c.planned_at).select_from(join)
-    rows = connection.execute(query.where(t.pipeline.in_(names), t.state.in_(UNSETTLED)))
+    columns = (
+        t.pipeline,
+        t.table_id,
+        t.document,
+        seq.label("seq"),
+        schema.batches.c.planned_at,
+        last_settled.label("ok"),
+    )
+    query = select(*columns).select_from(join).where(t.pipeline.in_(names), t.state.in_(UNSETTLED))
+    if table_ids is not None:
+        query = query.where(t.table_id.in_(table_ids))
     return [
         UnsettledTable(
             row.pipeline,
+            row.table_id,
             row.document["database"],
             row.document["table"],
             TableStatus(row.document["state"]),
+            row.seq,
             row.planned_at,
+            row.ok is None and row.document.get("applied_seq", 0) > 0,
             row.document.get("source_time"),
         )
-        for row in rows
+        for row in connection.execute(query)
     ]
+
+
+def records_since(connection: Connection, pipeline: str, seqs: Collection[int]) -> dict[int, int]:
+    """Return how many records of the log were read since batches began, up to the end of the last committed one.
+
+    They are those of all tables: of one table they are the most that it lacks.
+
+    :param seqs: numbers of the batches. One that the ledger does not have any more is left out, and so is one before
+        the log began again.
+    """
+    c = schema.batches.c
+    done = select(func.max(c.seq)).where(c.pipeline == pipeline, c.status == BatchStatus.COMMITTED).scalar_subquery()
+    query = select(c.seq, c.start, c.end, (c.seq == done).label("newest"))
+    rows = list(connection.execute(query.where(c.pipeline == pipeline, c.seq.in_(seqs) | (c.seq == done))))
+    ends = {tp: offset for row in rows if row.newest for tp, offset in _by_partition(row.end).items()}
+    counts = {}
+    for row in rows:
+        starts = _by_partition(row.start)
+        if row.seq in seqs and all(ends.get(tp, -1) >= start for tp, start in starts.items()):
+            counts[row.seq] = sum(end - starts.get(tp, 0) for tp, end in ends.items())
+    return counts
+
+
+def _by_partition(offsets: Mapping[str, Mapping[str, int]]) -> dict[tuple[str, str], int]:
+    return {(topic, partition): at for topic, parts in offsets.items() for partition, at in parts.items()}

@@ -535,20 +535,13 @@ class Ledger:
         :param code: of its error, empty where it ended well.
         """
         with self._database.writing() as connection:
+            rows.ensure_pipeline(connection, pipeline)
             health.store_attempt(connection, pipeline, code, owner)
 
     def unsettled_tables(self, pipeline: str) -> list[UnsettledTable]:
         """Return the parked and waiting tables, with the time since which their changes are not applied."""
         with self._database.reading() as connection:
             return health.unsettled_tables(connection, [pipeline])
-
-    def batch_times(self, pipeline: str, limit: int) -> list[datetime]:
-        """Return when the newest batches were planned, oldest first."""
-        c = schema.batches.c
-        query = select(c.planned_at).where(c.pipeline == pipeline).order_by(c.seq.desc()).limit(limit)
-        with self._database.reading() as connection:
-            times = [parse_time(text) for text in connection.execute(query).scalars()]
-        return [time for time in reversed(times) if time is not None]
 
     # ---- progress
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decide whether what was seen of a pipeline's lag is the present one: after twice the usual distance nobody knows."""
+"""Decide whether what was seen of a pipeline is true now: after twice the usual distance nobody knows."""
 
 from __future__ import annotations
 
@@ -8,24 +8,41 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
 
-BATCHES = 20
-"""So many of the newest batches say how often a pipeline usually runs."""
+NEWEST = 20
+"""So many of the newest figures, or runs, say how far apart they usually are."""
 
-_SHORTEST = timedelta(minutes=10)
+SHORTEST = timedelta(minutes=10)
+"""A figure of the lag holds for so long at least, and for so long where there is only one."""
+
+FIRST_RUN = timedelta(days=1)
+"""A pipeline that was run once may rest for so long."""
 
 
-def longest_age(batch_times: Sequence[datetime]) -> timedelta:
-    """Return the age up to which a look at the lag is the present lag.
+def usual_distance(times: Sequence[datetime]) -> timedelta | None:
+    """Return the median of the distances between two times that follow each other; None for fewer than two times.
 
-    :param batch_times: when the newest batches were planned, oldest first.
+    :param times: oldest first.
     """
-    distances = [(later - earlier).total_seconds() for earlier, later in pairwise(batch_times)]
-    return max(_SHORTEST, timedelta(seconds=2 * median(distances))) if distances else _SHORTEST
+    distances = [(later - earlier).total_seconds() for earlier, later in pairwise(times)]
+    return timedelta(seconds=median(distances)) if distances else None
 
 
-def is_present(seen_at: datetime, now: datetime, batch_times: Sequence[datetime]) -> bool:
-    """Return whether a lag that was seen at a time may be shown as the lag of now."""
-    return now - seen_at <= longest_age(batch_times)
+def longest_age(times: Sequence[datetime], without: timedelta = SHORTEST) -> timedelta:
+    """Return how old the newest figure or run may be: twice the usual distance.
+
+    :param times: of the newest ones, oldest first.
+    :param without: the age where there is no distance yet.
+    """
+    distance = usual_distance(times)
+    return without if distance is None else max(SHORTEST, 2 * distance)
+
+
+def is_present(times: Sequence[datetime], now: datetime) -> bool:
+    """Return whether the newest figure of a lag may be shown as the lag of now.
+
+    :param times: when the newest figures were seen, oldest first.
+    """
+    return now - times[-1] <= longest_age(times)
 
 
 def age_text(seen_at: datetime, now: datetime) -> str:

@@ -68,10 +68,8 @@ class BatchLineage:
 
 def expected_lineage(pipeline: CdcPipeline, namespace: str) -> BatchLineage:
     """Return what a batch is going to read; topics that a pattern names are known only afterwards."""
-    from airflow_provider_cdc.core.config import KafkaSource
-
     source = pipeline.source
-    named = source.topics if isinstance(source, KafkaSource) and not isinstance(source.topics, str) else []
+    named = [] if isinstance(source.topics, str) else source.topics
     topics = {topic for topic in (*named, source.schema_topic) if topic is not None} - {source.heartbeat_topic}
     return BatchLineage([(namespace, topic) for topic in sorted(topics)], batch={"pipeline": pipeline.name})
 

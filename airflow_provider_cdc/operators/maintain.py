@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
@@ -23,21 +24,31 @@ class CdcMaintainOperator(PipelineOperator):
     the result names who did. A table that cannot be maintained fails the task after the others are done.
 
     :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file. (templated)
+    :param purge: ``database.table`` of which every file goes that its newest version does not have, at once, and
+        nothing else is done: nobody can read an older version then. The task fails while somebody else works on the
+        pipeline. (templated)
     """
 
+    template_fields: Sequence[str] = ("pipeline", "purge")
     ui_color = "#dcfce7"
 
-    def __init__(self, *, pipeline: PipelineLike, **kwargs: Any) -> None:
+    def __init__(self, *, pipeline: PipelineLike, purge: str = "", **kwargs: Any) -> None:
         super().__init__(pipeline=pipeline, **kwargs)
+        self.purge = purge
         self._stopper = Stopper()
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return what was done: ``tables``, ``log``, ``states``, ``batches``, ``busy``."""
-        from airflow_provider_cdc.batch.maintenance import maintain, maintenance_document
+        from airflow_provider_cdc.batch.maintenance import maintain, maintenance_document, purge
 
         with airflow_errors():
             pipeline = self.configured(context)
-            done = maintain(pipeline, say=self._say, kill=self._stopper, owner=task_try(context))
+            if self.purge:
+                done = purge(pipeline, self.purge, say=self._say, kill=self._stopper, owner=task_try(context))
+            else:
+                done = maintain(pipeline, say=self._say, kill=self._stopper, owner=task_try(context))
+        if self.purge and done.busy:
+            raise AirflowException(printable(f"{self.purge} was not purged: {done.busy}"))
         failed = [table for table in done.tables if table.error is not None]
         if failed:
             texts = [f"{t.database}.{t.table}: {(t.error or {}).get('message')}" for t in failed]

@@ -25,7 +25,6 @@ from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant, as_pi
 from airflow_provider_cdc.connections.settings import (
     default_lease_wait,
     max_xcom_tables,
-    metrics_table_tags,
     openlineage_columns,
 )
 from airflow_provider_cdc.core.errors import BusyError, CdcError, ConfigurationError
@@ -38,6 +37,7 @@ from airflow_provider_cdc.operators.pipeline import (
     push_link,
     task_try,
 )
+from airflow_provider_cdc.operators.sync_report import report_batch
 from airflow_provider_cdc.operators.sync_result import log_result, problem_of, small
 from airflow_provider_cdc.surface.links import CdcBatchLink, CdcPipelineLink
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 _GRACE = timedelta(seconds=60)
 """Time after the trigger's own deadline; Airflow's timeout then is for a trigger that is gone."""
 _WINDOWS = ("cover", "exact")
-_ON_PARKED = ("fail", "warn", "skip")
+_UNSETTLED = ("fail", "warn", "skip")
 
 
 class CdcSyncOperator(PipelineOperator):
@@ -77,8 +77,9 @@ class CdcSyncOperator(PipelineOperator):
         ``exact``: each run's window is one batch; a run waits for the windows before it, and fails if another batch
         holds its window.
     :param on_parked: what parked tables do to the task, after the others are committed: ``fail`` it without retry,
-        ``warn`` in the log, or ``skip`` it and so what follows. Tables that wait for a schema change always fail it,
-        with retry: the change may arrive meanwhile.
+        ``warn`` in the log, or ``skip`` it and so what follows.
+    :param on_waiting: the same for tables that wait for a schema change. None of it spends a try: the next run reads
+        what has arrived meanwhile, and a table that waits for too long is parked.
     :param lease_wait: longest wait for other runs of the pipeline; ``[cdc] lease_wait`` without it.
     :param deferrable: wait in the triggerer, without a worker.
     :param poll_interval: seconds between two looks while waiting.
@@ -98,6 +99,7 @@ class CdcSyncOperator(PipelineOperator):
         after: str | datetime | None = None,
         window: Literal["cover", "exact"] = "cover",
         on_parked: Literal["fail", "warn", "skip"] = "fail",
+        on_waiting: Literal["fail", "warn", "skip"] = "fail",
         lease_wait: timedelta | None = None,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         poll_interval: float = 10,
@@ -110,6 +112,7 @@ class CdcSyncOperator(PipelineOperator):
         self.after = after
         self.window = window
         self.on_parked = on_parked
+        self.on_waiting = on_waiting
         self.lease_wait = default_lease_wait() if lease_wait is None else lease_wait
         self.deferrable = deferrable
         self.poll_interval = poll_interval
@@ -134,7 +137,7 @@ class CdcSyncOperator(PipelineOperator):
         if answer.get("status") == "failed":
             raise AirflowFailException(printable(str(answer.get("message"))))
         if answer.get("status") == "timeout":
-            raise self._waited_too_long(printable(str(answer.get("message"))), str(answer.get("limit")))
+            raise self._waited_too_long(context, printable(str(answer.get("message"))), str(answer.get("limit")))
         return self._work(context, time.time() if started is None else started)
 
     def on_kill(self) -> None:
@@ -173,6 +176,7 @@ class CdcSyncOperator(PipelineOperator):
     # ---- course
 
     def _work(self, context: Context, started: float) -> dict[str, Any]:
+        from airflow_provider_cdc.batch.attempts import failure_noted
         from airflow_provider_cdc.batch.window import choose_until
         from airflow_provider_cdc.connections.lookup import ledger_url
         from airflow_provider_cdc.ledger import Ledger
@@ -180,31 +184,33 @@ class CdcSyncOperator(PipelineOperator):
 
         with airflow_errors():
             pipeline = self.configured(context)
-            until = choose_until(self.until, context)
-            exact = self._exact_window(until)
-            self.log.info("%s: %s", pipeline.name, exact or until)
-            ledger = Ledger(ledger_url(pipeline.ledger))
-            while True:
-                waits = self._holds_back(pipeline, ledger, exact, context)
-                if not waits:
-                    try:
-                        result = self._run(context, pipeline, until, started)
-                        break
-                    except BusyError as error:
-                        if error.code != "ledger.busy":
-                            raise
-                        send(pipeline, error_metrics(error))
-                        waits = str(error)
-                self._wait(pipeline, exact, waits, started)
+            with failure_noted(pipeline, task_try(context), CdcError):
+                until = choose_until(self.until, context)
+                exact = self._exact_window(until)
+                self.log.info("%s: %s", pipeline.name, exact or until)
+                ledger = Ledger(ledger_url(pipeline.ledger))
+                while True:
+                    waits = self._holds_back(pipeline, ledger, exact, context)
+                    if not waits:
+                        try:
+                            result = self._run(context, pipeline, until, started)
+                            break
+                        except BusyError as error:
+                            if error.code != "ledger.busy":
+                                raise
+                            send(pipeline, error_metrics(error))
+                            waits = str(error)
+                    self._wait(context, pipeline, exact, waits, started)
             if result.error is not None:
-                self._report(pipeline, ledger, result, ledger.open(pipeline.name))
+                self._lineage = report_batch(pipeline, ledger, result, ledger.open(pipeline.name), self.log)
                 raise airflow_error(result.error) from result.error
         return self._conclude(context, pipeline, ledger, until, result)
 
     def _exact_window(self, until: Until) -> ExactWindow | None:
         from airflow_provider_cdc.batch.window import ExactWindow
 
-        for name, value, known in (("window", self.window, _WINDOWS), ("on_parked", self.on_parked, _ON_PARKED)):
+        unsettled = (("on_parked", self.on_parked, _UNSETTLED), ("on_waiting", self.on_waiting, _UNSETTLED))
+        for name, value, known in (("window", self.window, _WINDOWS), *unsettled):
             if value not in known:
                 raise ConfigurationError([f"{name}: {value!r} is none of {', '.join(known)}"])
         if self.window == "cover":
@@ -271,13 +277,15 @@ class CdcSyncOperator(PipelineOperator):
         limit = min(limits, key=lambda name: limits[name])
         return started + limits[limit], limit
 
-    def _wait(self, pipeline: CdcPipeline, exact: ExactWindow | None, reason: str, started: float) -> None:
+    def _wait(
+        self, context: Context, pipeline: CdcPipeline, exact: ExactWindow | None, reason: str, started: float
+    ) -> None:
         """Wait in the triggerer or here until another look is worth it."""
         deadline, limit = self._deadline(started)
         left = deadline - time.time()
         self.log.info("waiting for at most %.0f s (%s): %s", max(left, 0), limit, printable(reason))
         if left <= 0:
-            raise self._waited_too_long(reason, limit)
+            raise self._waited_too_long(context, reason, limit)
         if not self.deferrable:
             self._stopper.check()
             time.sleep(min(self.poll_interval, left))
@@ -294,7 +302,11 @@ class CdcSyncOperator(PipelineOperator):
         timeout = timedelta(seconds=left) + _GRACE
         self.defer(trigger=trigger, method_name="resume", kwargs={"started": started}, timeout=timeout)
 
-    def _waited_too_long(self, reason: str, limit: str) -> BaseException:
+    def _waited_too_long(self, context: Context, reason: str, limit: str) -> BaseException:
+        from airflow_provider_cdc.batch.attempts import note_attempt
+
+        code = "window.waits" if self.window == "exact" else "ledger.busy"
+        note_attempt(as_pipeline(self.pipeline), code, task_try(context))
         text = f"waited too long ({limit}): {reason}"
         return AirflowTaskTimeout(text) if limit == "execution_timeout" else AirflowException(text)
 
@@ -323,43 +335,18 @@ class CdcSyncOperator(PipelineOperator):
         batch = None if result.seq is None else ledger.batch(pipeline.name, result.seq)
         self._show_batch(context, result.seq)
         log_result(self.log, result, batch)
-        self._report(pipeline, ledger, result, batch)
+        self._lineage = report_batch(pipeline, ledger, result, batch, self.log)
         answer = small(result, max_xcom_tables())
         answer["until"] = until.at.isoformat() if until.at else None
         if batch is not None and batch.until != until.at and result.repeated:
             answer["covered_by"] = batch.seq
-        problem = problem_of(result, self.on_parked, self.log)
+        problem = problem_of(result, self.on_parked, self.on_waiting, self.log)
         if problem is None:
             self._announce(context, pipeline, ledger, result)
             return answer
         if "ti" in context and self.do_xcom_push:
             context["ti"].xcom_push("return_value", answer)
         raise problem
-
-    def _report(self, pipeline: CdcPipeline, ledger: Ledger, result: BatchResult, batch: Batch | None) -> None:
-        """Send the batch's metrics, prepare its lineage, and record how far the tables are behind the source now."""
-        from airflow_provider_cdc.batch.quarantine import open_records
-        from airflow_provider_cdc.batch.source_log import open_log
-        from airflow_provider_cdc.observability.lineage import batch_lineage
-        from airflow_provider_cdc.observability.metrics import batch_metrics, error_metrics, quarantine_metrics, send
-        from airflow_provider_cdc.watch.lag import applied_offsets, observe_lag, report_lag
-
-        send(pipeline, batch_metrics(result, of_tables=metrics_table_tags()))
-        if result.error is not None:
-            send(pipeline, error_metrics(result.error))
-        try:
-            log = open_log(pipeline)
-            self._lineage = partial(batch_lineage, pipeline, ledger, log.namespace(), result, batch)
-            if result.repeated or result.error is not None:
-                return
-            lag = observe_lag(pipeline, log, applied_offsets(ledger, pipeline.name))
-            ledger.record_progress(pipeline.name, report_lag(pipeline, lag))
-        except CdcError as error:  # the batch is committed all the same
-            self.log.warning("the lag after the batch is not known: %s", printable(str(error)))
-        try:
-            send(pipeline, quarantine_metrics(open_records(pipeline, ledger)))
-        except CdcError as error:
-            self.log.warning("the quarantine after the batch is not known: %s", printable(str(error)))
 
     def _say(self, line: str) -> None:
         self.log.info("%s", printable(line))

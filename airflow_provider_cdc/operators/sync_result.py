@@ -18,27 +18,33 @@ _SHOWN = 50
 _LEFT_OUT = ("statements", "quarantine")  # of a result in XCom
 
 
-def problem_of(result: BatchResult, on_parked: str, log: Any) -> AirflowException | None:
+def problem_of(result: BatchResult, on_parked: str, on_waiting: str, log: Any) -> AirflowException | None:
     """Return what ends the task for tables that are parked or wait, None where nothing does; warn of each.
 
-    :param on_parked: ``fail``, ``skip`` or ``warn``.
+    :param on_parked: what parked tables do: ``fail``, ``skip`` or ``warn``.
+    :param on_waiting: what tables do that wait for a schema change.
     :param log: the task's logger.
     """
-    for status in (TableStatus.PARKED, TableStatus.WAITING):
-        for table in (result.parked if status == TableStatus.PARKED else result.waiting) or ():
+    kinds = (
+        (TableStatus.PARKED, on_parked, "are parked", result.parked, ResultStatus.PARKED),
+        (TableStatus.WAITING, on_waiting, "wait", result.waiting, ResultStatus.WAITING),
+    )
+    ends: dict[str, list[str]] = {}
+    for status, how, verb, tables, outcome in kinds:
+        for table in tables or ():
             log.warning("%s %s: %s", printable(table.name), status, printable(table.reason))
-    if result.status == ResultStatus.PARKED and on_parked != "warn":
-        parked = result.describe_unsettled(TableStatus.PARKED, _SHOWN)
-        kind = AirflowFailException if on_parked == "fail" else AirflowSkipException
-        return kind(printable(f"batch {result.seq} is committed, but tables are parked: {parked}"))
-    if result.status == ResultStatus.WAITING:
-        waiting = result.describe_unsettled(TableStatus.WAITING, _SHOWN)
-        return AirflowException(printable(f"batch {result.seq} is committed, but tables wait: {waiting}"))
+        if tables or result.status == outcome:
+            ends.setdefault(how, []).append(f"tables {verb}: {result.describe_unsettled(status, _SHOWN)}")
+    for how, kind in (("fail", AirflowFailException), ("skip", AirflowSkipException)):
+        if how in ends:
+            return kind(printable(f"batch {result.seq} is committed, but {'; '.join(ends[how])}"))
     return None
 
 
 def log_result(log: Any, result: BatchResult, batch: Batch | None) -> None:
     """Log a result in a few lines."""
+    from airflow_provider_cdc.batch.result import quarantine_line
+
     for warning in result.warnings or ():
         log.warning("catalog: %s", printable(warning))
     if result.repeated and batch is not None:
@@ -58,6 +64,8 @@ def log_result(log: Any, result: BatchResult, batch: Batch | None) -> None:
         result.seq, result.status, result.records, changes, result.schema_changes, len(result.tables),
         result.quarantined, result.seconds,
     )  # fmt: skip
+    for entry in result.quarantine or ():
+        log.warning("quarantined: %s", printable(quarantine_line(entry)))
     for statement in result.statements or ():
         log.info("DDL: %s", printable(" ".join(statement.split())))
 

@@ -93,5 +93,6 @@ def state_of(ledger: PageLedger, error: CdcError | None = None) -> dict[str, str
     """Return what users may know of a ledger: addresses and users of databases are only in the api-server's log."""
     if error is None:
         return {"name": ledger.name, "state": "ok"}
-    state = "unreachable" if isinstance(error, UnavailableError) else "unusable"
+    other = "unreachable" if isinstance(error, UnavailableError) else "unusable"
+    state = "missing" if error.code == "ledger.missing" else other  # nothing is wrong: no batch has run yet
     return {"name": ledger.name, "state": state, "code": error.code}

@@ -18,7 +18,14 @@ from fastapi.responses import JSONResponse
 from sqlalchemy.engine import Connection
 
 from airflow_provider_cdc.core.errors import CdcError
-from airflow_provider_cdc.plugins import queries
+from airflow_provider_cdc.plugins import (
+    batch_rows,
+    lag_rows,
+    pipeline_rows,
+    quarantine_rows,
+    schema_change_rows,
+    table_rows,
+)
 from airflow_provider_cdc.plugins.ledgers import PageLedger, page_ledgers, state_of
 
 log = logging.getLogger(__name__)
@@ -89,7 +96,7 @@ def _answer_of(name: str, ledger: str | None, dags: set[str], work: Work) -> JSO
 
     def work_if_readable(connection: Connection) -> dict[str, Any]:
         # PostgreSQL refuses a NUL character.
-        readable = "\0" not in name and queries.readable_pipelines(connection, dags, name)
+        readable = "\0" not in name and pipeline_rows.readable_pipelines(connection, dags, name)
         return work(connection) if readable else {"missing": True}
 
     candidates = list(page_ledgers().values()) if ledger is None else [_ledger(ledger)]
@@ -117,14 +124,14 @@ def ledgers() -> JSONResponse:
 @router.get("/api/pipelines")
 def pipelines(ledger: str, dags: Dags, search: Search = "", offset: Offset = 0, limit: Limit = 50) -> JSONResponse:
     """Return pipelines of a ledger."""
-    work = lambda c: queries.pipeline_page(c, dags, search=search, offset=offset, limit=limit)  # noqa: E731
+    work = lambda c: pipeline_rows.pipeline_page(c, dags, search=search, offset=offset, limit=limit)  # noqa: E731
     return JSONResponse(_answer(_ledger(ledger), work))
 
 
 @router.get("/api/pipelines/{name}")
 def pipeline(name: str, dags: Dags, ledger: Ledger = None) -> JSONResponse:
     """Return the overview of one pipeline."""
-    return _answer_of(name, ledger, dags, lambda c: {"pipeline": queries.pipelines(c, [name], dags)[0]})
+    return _answer_of(name, ledger, dags, lambda c: {"pipeline": pipeline_rows.pipeline(c, name, dags)})
 
 
 @router.get("/api/pipelines/{name}/lag")
@@ -133,13 +140,13 @@ def lag(name: str, dags: Dags, ledger: Ledger = None, since: datetime | None = N
     now = datetime.now(UTC)
     begin = now - timedelta(days=1) if since is None else since if since.tzinfo else since.replace(tzinfo=UTC)
     begin = max(begin, now - LONGEST_LAG)
-    return _answer_of(name, ledger, dags, lambda c: queries.lag(c, name, begin, now))
+    return _answer_of(name, ledger, dags, lambda c: lag_rows.lag(c, name, begin, now))
 
 
 @router.get("/api/pipelines/{name}/batches")
 def batches(name: str, dags: Dags, ledger: Ledger = None, before: Before = None, limit: Limit = 25) -> JSONResponse:
     """Return batches of a pipeline."""
-    work = lambda c: queries.batches(c, name, dags, before=before, limit=limit)  # noqa: E731
+    work = lambda c: batch_rows.batches(c, name, dags, before=before, limit=limit)  # noqa: E731
     return _answer_of(name, ledger, dags, work)
 
 
@@ -156,7 +163,7 @@ def tables(
     """Return tables of a pipeline."""
     if "\0" in search:
         return _answer_of(name, ledger, dags, lambda c: {"tables": [], "total": 0})
-    work = lambda c: queries.tables(c, name, state=state, search=search, offset=offset, limit=limit)  # noqa: E731
+    work = lambda c: table_rows.tables(c, name, state=state, search=search, offset=offset, limit=limit)  # noqa: E731
     return _answer_of(name, ledger, dags, work)
 
 
@@ -172,7 +179,7 @@ def table_history(
     """Return how one table changed; its id is a parameter because names of tables may hold anything."""
     if "\0" in table_id:
         raise HTTPException(404, "there is no such table")
-    work = lambda c: queries.table_history(c, name, table_id, before=before, limit=limit)  # noqa: E731
+    work = lambda c: table_rows.table_history(c, name, table_id, before=before, limit=limit)  # noqa: E731
     return _answer_of(name, ledger, dags, work)
 
 
@@ -181,13 +188,15 @@ def schema_changes(
     name: str, dags: Dags, ledger: Ledger = None, before: Before = None, limit: Limit = 25
 ) -> JSONResponse:
     """Return schema changes of a pipeline."""
-    return _answer_of(name, ledger, dags, lambda c: queries.schema_changes(c, name, before=before, limit=limit))
+    return _answer_of(
+        name, ledger, dags, lambda c: schema_change_rows.schema_changes(c, name, before=before, limit=limit)
+    )
 
 
 @router.get("/api/pipelines/{name}/quarantine")
 def quarantine(name: str, dags: Dags, ledger: Ledger = None, before: Before = None) -> JSONResponse:
     """Return where records in quarantine are, and their codes."""
-    return _answer_of(name, ledger, dags, lambda c: queries.quarantine(c, name, before=before))
+    return _answer_of(name, ledger, dags, lambda c: quarantine_rows.quarantine(c, name, before=before))
 
 
 @router.get("/{file}")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -26,7 +27,9 @@ from airflow_provider_cdc.sinks.contract import StoredColumn
 _PARAMETERS = {"EXTERNAL": "TRUE", "spark.sql.sources.provider": "delta", "table_type": "delta"}
 _KEPT = ("Owner", "Retention", "ViewOriginalText", "ViewExpandedText", "PartitionKeys")
 _MISSING, _THERE = "EntityNotFoundException", "AlreadyExistsException"
-_COMMENT = 255  # characters of a column's comment
+_COMMENT, _DESCRIPTION = 255, 2048  # characters of a column's comment, and of a table's
+_REFUSED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_LINE_REFUSED = re.compile(r"[\x00-\x08\x0a-\x1f\ufffe\uffff]")  # a column's comment is one line
 # of the whole catalog, not of one table
 _PASSING = {
     "AccessDeniedException", "ConcurrentModificationException", "ExpiredTokenException", "GlueEncryptionException",
@@ -128,12 +131,12 @@ def _entry_of(table: CatalogTable, there: Mapping[str, Any]) -> dict[str, Any]:
             "SerdeInfo": {**serde, "Parameters": {**serde.get("Parameters", {}), **path}},
         },
     }
-    comment = table.comment or there.get("Description", "")
+    comment = _REFUSED.sub(" ", table.comment)[:_DESCRIPTION] or there.get("Description", "")
     return {**entry, "Description": comment} if comment else entry
 
 
 def _column(column: StoredColumn, comment: str) -> dict[str, str]:
-    comment = (column.comment or comment)[:_COMMENT]
+    comment = _LINE_REFUSED.sub(" ", column.comment or comment)[:_COMMENT]
     # Athena and Hive know no upper case
     named = {"Name": column.name.lower(), "Type": hive_type(column.type)}
     return {**named, "Comment": comment} if comment else named

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant
-from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.sensors.condition import DEFERRABLE, ConditionSensor
+from airflow_provider_cdc.batch.arguments import PipelineLike
+from airflow_provider_cdc.sensors.condition import DEFERRABLE
+from airflow_provider_cdc.sensors.until import UntilSensor
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.config import CdcPipeline
@@ -17,14 +17,16 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.watch.applied import AppliedCondition
 
 
-class CdcAppliedSensor(ConditionSensor):
+class CdcAppliedSensor(UntilSensor):
     """Wait until tables of a pipeline hold everything the source committed before a time.
 
     It reads only the ledger: the sync may run in another DAG, and Kafka need not be reachable. Only requests that named
     a time count; a sync of "what is there now" names none.
 
     :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file. (templated)
-    :param until: the time. (templated)
+    :param until: the time. Without it the run decides, by the rule of ``CdcSyncOperator``: the end of its data
+        interval, else the time in the asset event that started the run, else now. ``now`` is what the newest batch
+        holds. (templated)
     :param tables: names ``database.table`` to wait for; parked tables among the others do not matter. Without names all
         tables of the pipeline count. (templated)
     :param max_parked: number of tables that may be parked or wait, where no tables are named.
@@ -37,14 +39,13 @@ class CdcAppliedSensor(ConditionSensor):
         self,
         *,
         pipeline: PipelineLike,
-        until: str | datetime,
+        until: str | datetime | None = None,
         tables: Sequence[str] | None = None,
         max_parked: int = 0,
         deferrable: bool = DEFERRABLE,
         **kwargs: Any,
     ) -> None:
-        super().__init__(pipeline=pipeline, deferrable=deferrable, **kwargs)
-        self.until = until
+        super().__init__(pipeline=pipeline, until=until, deferrable=deferrable, **kwargs)
         self.tables = tables
         self.max_parked = max_parked
 
@@ -52,10 +53,7 @@ class CdcAppliedSensor(ConditionSensor):
         """Return what is waited for."""
         from airflow_provider_cdc.watch.applied import AppliedCondition
 
-        until = as_instant(self.until)
-        if until is None:
-            raise ConfigurationError(["until: a sensor needs a time"])
-        return AppliedCondition(pipeline, until.isoformat(), self.tables, self.max_parked)
+        return AppliedCondition(pipeline, self.until_text(), self.tables, self.max_parked)
 
     def trigger_class(self) -> type[CdcAppliedTrigger]:
         """Return the trigger that waits for the condition."""

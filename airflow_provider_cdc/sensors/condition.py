@@ -75,6 +75,7 @@ class ConditionSensor(BaseSensorOperator):
         self.deferrable = deferrable
         self._condition: Condition[Any, Any] | None = None
         self._holding = ""
+        self._code = ""
 
     def render_template_fields(self, context: Context, jinja_env: Any = None) -> None:
         """Render the templates, and those in the pipeline's file."""
@@ -108,6 +109,7 @@ class ConditionSensor(BaseSensorOperator):
         """Return the trigger's answer, or raise its error."""
         answer = event or {}
         message = printable(answer.get("message", "the trigger ended without an event"))
+        self._code = str(answer.get("code") or "")
         if answer.get("status") == "reached":
             self.log.info("%s", message)
             return answer["value"]
@@ -122,7 +124,7 @@ class ConditionSensor(BaseSensorOperator):
         try:
             answer = self.look(context)
         except CdcError as error:
-            self._holding = printable(str(error))
+            self._holding, self._code = printable(str(error)), error.code
             if concerns_configuration(error):
                 raise _Misconfigured(self._holding) from error
             if not isinstance(error, Transient):
@@ -143,9 +145,15 @@ class ConditionSensor(BaseSensorOperator):
             self._condition = self.condition(as_pipeline(self.pipeline))
         return self._condition
 
+    def note_failure(self, code: str, context: Context) -> None:
+        """Leave a trace that the task failed, where others look for it.
+
+        :param code: of the error that ended it, or the name of its class.
+        """
+
     def _weigh(self, answer: Answer) -> PokeReturnValue:
         self._announcements.note(answer)
-        self._holding = printable(answer.message)
+        self._holding, self._code = printable(answer.message), ""
         if answer.alarm:
             raise AirflowFailException(self._holding)
         return PokeReturnValue(answer.reached, answer.document if answer.reached else None)
@@ -188,8 +196,13 @@ class ConditionSensor(BaseSensorOperator):
         try:
             return wait(context)
         except _Misconfigured as error:
+            self.note_failure(self._code, context)
             raise AirflowFailException(str(error)) from error
+        except (AirflowFailException, AirflowTaskTimeout) as error:
+            self.note_failure(self._code or type(error).__name__, context)
+            raise
         except AirflowSensorTimeout as error:
+            self.note_failure(self._code or type(error).__name__, context)
             raise AirflowSensorTimeout(self._named(str(error))) from error
         except AirflowSkipException as error:
             reason = self._named(str(error.__cause__ or error))

@@ -94,28 +94,26 @@ def _lag(ledger: Ledger, pipeline: str) -> list[str]:
     """Return the lag, or that it is not known where nobody has looked for longer than usual."""
     from datetime import UTC, datetime
 
-    from airflow_provider_cdc.observability.freshness import BATCHES, age_text, is_present
+    from airflow_provider_cdc.observability.freshness import NEWEST, age_text, is_present
 
-    now = datetime.now(UTC)
-    for sample in ledger.progress(pipeline, limit=1):
-        seconds = "an unknown time" if sample.lag_seconds is None else f"{sample.lag_seconds:.0f} s"
-        text = f"Lag at {sample.seen_at.isoformat()}: {seconds}, {sample.lag_records} records"
-        if is_present(sample.seen_at, now, ledger.batch_times(pipeline, BATCHES)):
-            return [text]
-        return [f"Lag: unknown, last seen {age_text(sample.seen_at, now)}. {text}"]
-    return []
+    now, samples = datetime.now(UTC), ledger.progress(pipeline, limit=NEWEST)
+    if not samples:
+        return []
+    sample = samples[-1]
+    seconds = "an unknown time" if sample.lag_seconds is None else f"{sample.lag_seconds:.0f} s"
+    text = f"Lag at {sample.seen_at.isoformat()}: {seconds}, {sample.lag_records} records"
+    if is_present([one.seen_at for one in samples], now):
+        return [text]
+    return [f"Lag: unknown, last seen {age_text(sample.seen_at, now)}. {text}"]
 
 
 def _quarantine(ledger: Ledger, pipeline: str) -> list[str]:
     """Return where the records are that the last batch put into quarantine."""
-    from airflow_provider_cdc.batch.result import stored_result
+    from airflow_provider_cdc.batch.result import quarantine_line, stored_result
 
     batch = ledger.last_committed(pipeline)
     result = None if batch is None else stored_result(batch)
     if result is None or not result.quarantined:
         return []
-    lines = [f"Batch {result.seq} put {result.quarantined} records into quarantine"]
-    for entry in (result.quarantine or ())[:_SHOWN]:
-        code = entry.get("error_code") or entry.get("reason") or ""
-        lines.append(f"{entry.get('topic')}/{entry.get('partition')} offset {entry.get('offset')}: {code}")
-    return lines
+    shown = (result.quarantine or ())[:_SHOWN]
+    return [f"Batch {result.seq} put {result.quarantined} records into quarantine", *map(quarantine_line, shown)]

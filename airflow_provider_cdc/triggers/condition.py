@@ -64,12 +64,12 @@ class ConditionTrigger(BaseTrigger):
         except CdcError as error:
             yield _failed(error)
             return
-        message = "nothing was read in time"
+        message, code = "nothing was read in time", ""
         while True:
             try:
                 answer = await self._look(condition)
                 if answer is not None:
-                    message = answer.message
+                    message, code = answer.message, ""
                     announcements.note(answer)
                     if answer.reached or answer.alarm:
                         yield _ended(answer)
@@ -78,11 +78,11 @@ class ConditionTrigger(BaseTrigger):
                 if not isinstance(error, Transient):
                     yield _failed(error)
                     return
-                message = str(error)
+                message, code = str(error), error.code
                 announcements.fail(error.code, message)
             left = self.deadline - time.time()
             if left <= 0:
-                yield TriggerEvent({"status": "timeout", "limit": self.limit, "message": message})
+                yield TriggerEvent({"status": "timeout", "limit": self.limit, "message": message, "code": code})
                 return
             await asyncio.sleep(min(self.poke_interval, left))
 
@@ -102,4 +102,5 @@ def _ended(answer: Answer) -> TriggerEvent:
 
 
 def _failed(error: CdcError) -> TriggerEvent:
-    return TriggerEvent({"status": "failed", "message": str(error), "configuration": concerns_configuration(error)})
+    about = {"code": error.code, "configuration": concerns_configuration(error)}
+    return TriggerEvent({"status": "failed", "message": str(error), **about})

@@ -25,7 +25,8 @@ _SHOWN_VERSIONS = 50
 class AppliedState:
     """State of batches and tables in the ledger.
 
-    :param covering: the first committed batch whose request reached the time, None while there is none.
+    :param covering: the first committed batch whose request reached the time, without a time the newest one; None
+        while there is none.
     :param applied: latest time that a committed request reached.
     :param tables: state of each table by ``database.table``.
     """
@@ -38,7 +39,7 @@ class AppliedState:
 class AppliedCondition(Condition[AppliedState, None]):
     """The tables hold everything that the source committed before a time.
 
-    :param until: the time, ISO text with a zone.
+    :param until: the time, ISO text with a zone; None for what the newest batch holds.
     :param tables: names ``database.table`` that count; None for all.
     :param max_parked: number of tables that may be parked or wait, where no tables are named.
     """
@@ -46,7 +47,7 @@ class AppliedCondition(Condition[AppliedState, None]):
     reads_ledger = True
 
     def __init__(
-        self, pipeline: CdcPipeline, until: str, tables: Sequence[str] | None = None, max_parked: int = 0
+        self, pipeline: CdcPipeline, until: str | None, tables: Sequence[str] | None = None, max_parked: int = 0
     ) -> None:
         super().__init__(pipeline)
         checks = Checks()
@@ -54,13 +55,17 @@ class AppliedCondition(Condition[AppliedState, None]):
             checks.texts("tables", tables, least=1)
         checks.integer("max_parked", max_parked)
         checks.raise_any()
-        self.until = datetime.fromisoformat(until).astimezone(UTC)
+        self.until = None if until is None else datetime.fromisoformat(until).astimezone(UTC)
         self.tables = None if tables is None else list(tables)
         self.max_parked = max_parked
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments but the pipeline, as plain JSON data."""
-        return {"until": self.until.isoformat(), "tables": self.tables, "max_parked": self.max_parked}
+        return {"until": self._until_text, "tables": self.tables, "max_parked": self.max_parked}
+
+    @property
+    def _until_text(self) -> str | None:
+        return None if self.until is None else self.until.isoformat()
 
     def ledger_key(self) -> Hashable:
         """Return what decides the result of :meth:`stored`."""
@@ -69,19 +74,21 @@ class AppliedCondition(Condition[AppliedState, None]):
     def stored(self, ledger: Ledger) -> AppliedState:
         """Read batches and tables."""
         # The batch first: states that are read after it are of it or of a later one.
-        covering = ledger.covering(self.pipeline.name, self.until)
+        name = self.pipeline.name
+        covering = ledger.last_committed(name) if self.until is None else ledger.covering(name, self.until)
         reached = ledger.reached(self.pipeline.name)
         return AppliedState(covering, reached, newest_by_name(table_states(ledger, self.pipeline.name).values()))
 
     def judge(self, stored: AppliedState | None, seen: None) -> Answer:
         """Return whether a batch covers the time and the tables are settled."""
         assert stored is not None
-        text = self.until.isoformat()
+        text = self._until_text
+        what = "what was read" if text is None else f"everything before {text}"
         applied = None if stored.applied is None else stored.applied.isoformat()
         document: dict[str, Any] = {"until": text, "applied": applied, "seq": None, "versions": {}, "holds": []}
         if stored.covering is None:
             reached = "nothing yet" if applied is None else f"up to {applied}"
-            message = f"not everything before {text} is applied; applied: {reached}"
+            message = f"not {what} is applied; applied: {reached}" if text else "no batch is applied yet"
             return Answer(False, message, document, ("batch",))
         document["seq"] = stored.covering.seq
         names = sorted(stored.tables) if self.tables is None else self.tables
@@ -89,12 +96,12 @@ class AppliedCondition(Condition[AppliedState, None]):
         document["holds"] = list(holds)[:_SHOWN_VERSIONS]
         if len(holds) > (self.max_parked if self.tables is None else 0):
             listed = name_some([f"{name} ({reason})" for name, reason in holds.items()])
-            message = f"everything before {text} is applied by batch {stored.covering.seq}, but not to {listed}"
+            message = f"{what} is applied by batch {stored.covering.seq}, but not to {listed}"
             return Answer(False, message, document, tuple(holds))
         settled = [name for name in names if name not in holds]
         document["versions"] = {name: stored.tables[name].version for name in settled[:_SHOWN_VERSIONS]}
         which = f"{len(settled)} tables" if self.tables is None else name_some(settled)
-        return Answer(True, f"everything before {text} is applied to {which} by batch {stored.covering.seq}", document)
+        return Answer(True, f"{what} is applied to {which} by batch {stored.covering.seq}", document)
 
 
 def _unsettled(state: TableState | None) -> str:

@@ -37,7 +37,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 2.0, 120.0
 FORGET_AFTER = 600.0
 """Seconds that the result of a look is remembered at most."""
 
-SILENT = ("kafka.unavailable", "canal.unavailable", "ledger.unavailable")
+SILENT = ("kafka.unavailable", "canal.unavailable", "files.unavailable", "ledger.unavailable")
 """Codes that concern the address, not the one who asks."""
 
 

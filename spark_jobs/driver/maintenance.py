@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 
+from airflow_provider_cdc.core.apply.stored_layout import is_made_by
 from airflow_provider_cdc.core.documents import JobDocument, Maintenance, Result, TableMaintenance, TableState
+from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from spark_jobs.driver.log_retention import expire_log
 from spark_jobs.driver.task_runner import Runner, Secrets
@@ -25,8 +28,33 @@ def maintain(job: JobDocument, maintenance: Maintenance, secrets: Secrets, run: 
     count = Counter(state.location for state in live)
     # a table that waits may go on from older files of a location that another one has taken
     tables = [state for state in live if count[state.location] == 1]
+    if maintenance.purge:
+        tables = [state for state in tables if f"{state.database}.{state.table}" == maintenance.purge]
+        _demand_purgeable(job, maintenance.purge, tables)
     reports = run(partial(_task, job.for_tasks(), maintenance, secrets), tables)
     return Result(job.pipeline, job.seq, ResultStatus.DONE, maintained=reports)
+
+
+def _demand_purgeable(job: JobDocument, table: str, states: Sequence[TableState]) -> None:
+    """Demand a table whose newest version is as its rules say.
+
+    :param states: those of the name that have a location of their own.
+    :raises DataError: ``maintain.no_table``, ``maintain.rules_pending``.
+    """
+    if not states:
+        raise DataError(
+            "maintain.no_table",
+            f"{table} is not there, was dropped, or rows of another table are at its location",
+            where={"table": table},
+            hint="`airflow-cdc tables` shows names and locations; a table that waits has to go on first",
+        )
+    if not all(is_made_by(job.tables, table, state.made_with) for state in states):
+        raise DataError(
+            "maintain.rules_pending",
+            f"the newest version of {table} was made by other rules than those of now",
+            where={"table": table},
+            hint="run a batch, which makes the table again; then purge it",
+        )
 
 
 def _task(job: JobDocument, maintenance: Maintenance, secrets: Secrets, state: TableState) -> TableMaintenance:

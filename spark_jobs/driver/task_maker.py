@@ -12,7 +12,7 @@ from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from spark_jobs.driver.base_states import Start, outdated, snapshot_of
 from spark_jobs.driver.locations import Locations
 from spark_jobs.driver.planning import Planning
-from spark_jobs.driver.source_formats import demand_one_format
+from spark_jobs.driver.source_formats import demand_one_format, formats_after
 from spark_jobs.tasks.table_task import ApplyTask, Span
 
 
@@ -121,7 +121,8 @@ class TaskMaker:
 
         :raises DataError: they would have to be read again.
         """
-        demand_one_format(self._p.job, self._p.history.formats(), [*start.spans, *context], str(timeline.last_name))
+        formats = formats_after(self._p.history.formats(), self._p.job)
+        demand_one_format(self._p.job, formats, [*start.spans, *context], str(timeline.last_name))
         if start.begins_with_files and start.base is not None:
             change = self._p.layouts.change(timeline, start.base)
             if change is not None:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from airflow_provider_cdc.core.apply.ordered_changes import STORED_ROW, has
+from airflow_provider_cdc.core.apply.source_order import BATCH
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
@@ -121,9 +122,10 @@ class _RowGroupReader:
         if rows is None:
             if self._file is None:
                 self._file = self._closing.enter_context(_opened(self._storage, self._name))
-            rows = with_columns(
-                self._file.read_row_group(group.row_group, columns=list(columns), use_threads=False), columns
-            )
+            rows = self._file.read_row_group(group.row_group, columns=list(columns), use_threads=False)
+            if BATCH in columns:  # no file has it: all of a file's changes are of one
+                rows = rows.append_column(BATCH, pa.repeat(pa.scalar(batch_of(self._name)), rows.num_rows))
+            rows = with_columns(rows, columns)
             if before_of is not None:
                 rows = _only_before(rows, before_of)
             if rows.num_rows > group.rows:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read Kafka: the task reader (librdkafka, in a task) and the Spark reader (Spark's own source)."""
+"""Read the log: Kafka in a task (librdkafka) or by Spark's own source, segments of packets, topics in files."""

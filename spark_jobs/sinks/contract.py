@@ -388,7 +388,9 @@ class Sink(Protocol[Table]):
     ) -> None:
         """Put small files together, and remove files of older versions and what grows with each commit.
 
-        Doing it again does nothing. A batch may commit at the same time: its commit comes first then.
+        Doing it again does nothing. A batch may commit at the same time: its commit comes first then. Of a table that
+        is purged no file is left but those of its newest version, and none of these has a row that it deletes; then no
+        batch may be at work.
 
         :param report: takes what was done.
         :param first: column in whose order neighbouring files are found.

@@ -228,8 +228,9 @@ class TableApply:
         if pending_seq not in self._states:
             state = committed_state(self.task, self._timeline, self.job.seq, pending_seq)
             state = noted(state, self._pending, exact=self._format.order == "exact")
-            laid = self._shape.laid_then().document()
-            self._states[pending_seq] = replace(state, spark_may_write=self._spark_may_write, laid=laid)
+            laid, said = self._shape.laid_then().document(), self._shape.comments.mark
+            state = replace(state, laid=laid, comments=said)
+            self._states[pending_seq] = replace(state, spark_may_write=self._spark_may_write)
         state = self._states[pending_seq]
         return replace(state, proof=self._proof(state.applied_position))
 

@@ -46,6 +46,7 @@ from spark_jobs.lake.stretches import Stretches
 from spark_jobs.lake.tables_of_topics import joined_topics, tables_of
 from spark_jobs.lake.tombstones import Tombstones
 from spark_jobs.lake.transaction_counts import commits_of, joined_commits
+from spark_jobs.readers.file_reader import read_files
 from spark_jobs.readers.segment_reader import read_segments
 from spark_jobs.readers.task_reader import read_chunks
 from spark_jobs.workers.malloc import keep_memory, release_memory
@@ -105,6 +106,12 @@ def _read_segments(
     job: JobDocument, chunks: Sequence[OffsetRange], secrets: dict[str, dict[str, str]], fmt: Format
 ) -> Iterator[Records]:
     return read_segments(chunks, job.pipeline, job.lake_root, storage_options(job, secrets))
+
+
+def _read_files(
+    job: JobDocument, chunks: Sequence[OffsetRange], secrets: dict[str, dict[str, str]], fmt: Format
+) -> Iterator[Records]:
+    return read_files(chunks, {**job.kafka, **secrets.get("kafka", {})}, grouped=isinstance(fmt, Grouped))
 
 
 def land_repaired(
@@ -169,7 +176,7 @@ def _bytes(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text)
 
 
-_READERS = {"kafka": _read_kafka, "segments": _read_segments}
+_READERS = {"kafka": _read_kafka, "segments": _read_segments, "files": _read_files}
 
 
 def land(

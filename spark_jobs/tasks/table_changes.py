@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.apply.rewinding import rewind_needed
 from airflow_provider_cdc.core.apply.row_copies import identities
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.sequence_gaps import NUMBERED_COLUMNS
-from airflow_provider_cdc.core.apply.source_order import under
+from airflow_provider_cdc.core.apply.source_order import BATCH, under
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Format
 from airflow_provider_cdc.core.model.clock_position import latest_unordered
 from airflow_provider_cdc.core.timeline.barriers import barriers
@@ -232,7 +232,7 @@ class TableChanges:
         return pa.concat_tables(tables, promote_options="permissive")
 
     def _no_changes(self) -> pa.Table:
-        none = CHANGE_SCHEMA.empty_table()
+        none = CHANGE_SCHEMA.append(pa.field(BATCH, pa.int64())).empty_table()
         topic = none.schema.get_field_index("topic")
         none = none.set_column(topic, "topic", none.column(topic).dictionary_encode())  # as the change log is read
         if self._by_clock:

@@ -15,6 +15,7 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.laid_columns import LaidColumns
 from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.model.table_comments import TableComments
 from airflow_provider_cdc.core.shapes.shape import Shape
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
@@ -41,12 +42,21 @@ def demand_fit(job: JobDocument, timeline: TableTimeline) -> None:
     shape, types = shape_of(job, timeline, {}), TypeOptions.of(policy)
     if shape.is_plain and shape.condition is None:
         return
-    if shape.mode.needs_order and open_format(job.format, job.format_options).order == "clock":
+    by_clock = open_format(job.format, job.format_options).order == "clock"
+    if shape.mode.needs_order and by_clock:
         raise DataError(
             "mode.needs_order",
             f"mode {shape.mode.name} needs changes whose order and repeats are exact, {job.format} has a clock alone",
             where={"table": str(timeline.last_name)},
             hint="take another mode for this table, or a format that carries positions",
+        )
+    if shape.names_batch and (by_clock or not shape.mode.has_key):
+        raise DataError(
+            "shape.batch",
+            f"columns.metadata.batch: of a change that came again nothing shows which copy is in the table, since "
+            f"{f'{job.format} has a clock alone' if by_clock else f'a table of mode {shape.mode.name} has the first'}",
+            where={"table": str(timeline.last_name)},
+            hint="leave `batch` out for this table",
         )
     if job.tables.names(timeline.last_name):
         shape.demand_columns()
@@ -77,7 +87,15 @@ class TableShape:
     @cached_property
     def columns(self) -> TargetSchema:
         """The columns that the table has after the batch."""
-        return target_schema(self._timeline.versions[-1].schema, self._types, self._layout, self.rules)
+        schema = self._timeline.versions[-1].schema
+        return target_schema(schema, self._types, self._layout, self.rules).commented(self.comments)
+
+    @property
+    def comments(self) -> TableComments:
+        """The comments of the table and its columns; none of columns that no table can have."""
+        names = self.names
+        said = {names[one]: text for one, text in self._timeline.comments.items() if one in names}
+        return TableComments(self._timeline.comment, said)
 
     @property
     def names(self) -> dict[int, str]:

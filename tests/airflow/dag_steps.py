@@ -25,7 +25,7 @@ RESULT = "RESULT "
 class Step:
     """One run of a DAG.
 
-    :param date: logical date, ISO text.
+    :param date: logical date, ISO text; empty for a run without one, as by hand or by an asset.
     :param conf: configuration of the run.
     :param hold: a lease that somebody else holds meanwhile: ``ledger``, ``pipeline`` and ``seconds``.
     :param folder: of the DAG, empty for that of all steps; loaded with the first step that names it.
@@ -55,7 +55,8 @@ def main(folder: str, steps_file: str) -> None:
             print(RESULT + json.dumps({"import_errors": bags[home].import_errors}), flush=True)
         print(MARK + step.dag, flush=True)
         with _held(step.hold):
-            run = bags[home].dags[step.dag].test(logical_date=datetime.fromisoformat(step.date), run_conf=step.conf)
+            date = datetime.fromisoformat(step.date) if step.date else None
+            run = bags[home].dags[step.dag].test(logical_date=date, run_conf=step.conf)
         print(RESULT + json.dumps(_outcome(run), default=str), flush=True)
 
 

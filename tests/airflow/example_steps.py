@@ -90,6 +90,7 @@ def example_steps(folder: Path, broker: Broker) -> dict[str, Step]:
         "overdue and soft": Step("overdue_and_soft", REPORTED, **overdue),
         "hourly": Step("shop_hourly", HOURLY, **hourly),
         "hourly again": Step("shop_hourly", HOURLY, **hourly),
+        "hourly by hand": Step("shop_hourly", "", **hourly),
     }
     if find_spec("pyiceberg") is None:
         return steps

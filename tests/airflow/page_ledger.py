@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import insert
+from sqlalchemy import insert, update
 
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.ledger import Batch, Ledger, Owner, ProgressSample, TaskTry, schema
+from airflow_provider_cdc.ledger.records import time_text
 
 SECRET = "s3cret-passw0rd"
 VALUE = "row-value-4711"
@@ -69,6 +70,21 @@ def batch(
         return ledger.commit(lease, planned.seq, stored, documents, [dict(change) for change in ddl])
 
 
+def looked(ledger: Ledger, name: str, *minutes_ago: int, records: int = 0) -> None:
+    """Record figures of a lag of no seconds."""
+    for minutes in minutes_ago:
+        seen = datetime.now(UTC) - timedelta(minutes=minutes)
+        ledger.record_progress(name, ProgressSample(seen, seen, seen, 0.0, records))
+
+
+def run_ago(ledger: Ledger, **age: float) -> None:
+    """Let all batches and attempts of a ledger be so old."""
+    then = time_text(datetime.now(UTC) - timedelta(**age))
+    with ledger._database.writing() as connection:
+        connection.execute(update(schema.batches).values(planned_at=then, committed_at=then))
+        connection.execute(update(schema.attempts).values(at=then))
+
+
 def statement(text: str, number: int) -> dict[str, Any]:
     """Return the document of a schema change."""
     return {
@@ -80,7 +96,10 @@ def statement(text: str, number: int) -> dict[str, Any]:
 QUARANTINE = [
     {"topic": "shop.log", "partition": 0, "offset": 12, "database": "shop", "table": HOSTILE,
      "error_code": "record.json_invalid", "error": f"cannot read {VALUE}"},
-    {"topic": "shop.log", "partition": 0, "offset": 17, "column": "price", "reason": "number_invalid"},
+    {"topic": "shop.log", "partition": 0, "offset": 17, "database": "shop", "table": "orders", "column": "price",
+     "reason": "number_invalid"},
+    {"topic": "shop.log", "partition": 0, "offset": 18, "database": "", "table": "",
+     "error_code": "record.json_invalid", "error": "nothing names its table"},
 ]  # fmt: skip
 
 

@@ -304,6 +304,14 @@ def test_the_hourly_example_runs_and_a_second_run_of_the_hour_repeats_nothing(ra
     assert {**again, "seconds": 0} == {**done, "seconds": 0, "repeated": True}
 
 
+def test_a_run_without_a_logical_date_takes_what_is_there_now(ran: dict[str, Ran]) -> None:
+    run = ran["hourly by hand"]
+    assert run.tasks == {"received": "success", "sync": "success"}, run.log
+    assert run.values["received"]["until"] is None and run.values["sync"]["until"] is None
+    assert run.values["sync"]["status"] == "done" and run.values["sync"]["records"] > 0
+    assert "neither a data interval nor an asset event" in run.log
+
+
 def test_the_lag_alarm_fails_and_names_the_partitions_that_are_late(ran: dict[str, Ran]) -> None:
     assert ran["alarm"].tasks == {"lag": "failed"}
 

@@ -127,7 +127,7 @@ def test_a_ledger_that_cannot_be_read_is_a_state(server: ApiServer) -> None:
     states = {name: json_of(server, "pipelines", ledger=name)["ledger"] for name in (AWAY, MISSING, NO_URL)}
     assert states == {
         AWAY: {"name": AWAY, "state": "unreachable", "code": "ledger.unavailable"},
-        MISSING: {"name": MISSING, "state": "unusable", "code": "ledger.missing"},
+        MISSING: {"name": MISSING, "state": "missing", "code": "ledger.missing"},
         NO_URL: {"name": NO_URL, "state": "unusable", "code": "configuration"},
     }
     assert json_of(server, "pipelines/shop/lag", ledger=AWAY)["ledger"]["state"] == "unreachable"
@@ -206,7 +206,8 @@ def test_a_browser_shows_pipelines_and_one_of_them(
 ) -> None:
     browser.open(f"{server.url}/plugin/cdc", theme)
     browser.wait_for("document.querySelectorAll('.cdc table tbody tr').length == 4")
-    browser.wait_for("document.querySelectorAll('.cdc-note-bad').length == 3")
+    browser.wait_for("document.querySelectorAll('.cdc-note-bad').length == 2")
+    browser.wait_for("document.querySelectorAll('.cdc-welcome').length == 1")
     assert text_of(browser, ".cdc tbody td:first-child").split("\n") == ["shop", "bank", "by_hand", "crashed"]
     assert "not reachable from the api-server" in text_of(browser, ".cdc-note-bad")
     browser.screenshot(tmp_path / f"list-{theme}.png")

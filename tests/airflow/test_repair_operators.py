@@ -60,6 +60,8 @@ def test_rows_are_replayed_and_tables_maintained(shop: Shop) -> None:
     done = run(CdcMaintainOperator(task_id="maintain", pipeline=file))
     assert {line["table"] for line in done["tables"]} >= {"shop.customers", "shop.orders"}
     assert (done["busy"], done["log"]["files"]) == (None, 0)
+    done = run(CdcMaintainOperator(task_id="purge", pipeline=file, purge="shop.orders"))
+    assert ([line["table"] for line in done["tables"]], done["log"]) == (["shop.orders"], None)
     assert sorted(map(str, rows(shop.lake, "shop", "customers"))) == before
 
 

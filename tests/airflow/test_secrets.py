@@ -16,7 +16,7 @@ import yaml
 from deltalake import DeltaTable
 
 from airflow_provider_cdc.ledger.database import Database
-from airflow_provider_cdc.plugins import queries
+from airflow_provider_cdc.plugins import batch_rows, pipeline_rows, quarantine_rows, schema_change_rows, table_rows
 from tests.services.broker import PASSWORD, Broker
 from tests.unit.ledger.conftest import new_database
 
@@ -214,13 +214,13 @@ def _long_texts(lake: Path) -> set[str]:
 
 def _page(connection: Any) -> list[Any]:
     """Return all that the page shows of the pipelines."""
-    listed = queries.pipeline_page(connection, {"good", "refused_broker"}, search="", offset=0, limit=50)
+    listed = pipeline_rows.pipeline_page(connection, {"good", "refused_broker"}, search="", offset=0, limit=50)
     shown: list[Any] = [listed]
     for name in (line["name"] for line in listed["pipelines"]):
-        shown.append(queries.batches(connection, name, {"good"}, before=None, limit=50))
-        shown.append(queries.tables(connection, name, state=None, search="", offset=0, limit=50))
-        shown.append(queries.quarantine(connection, name, before=None))
-        shown.append(queries.schema_changes(connection, name, before=None, limit=50))
+        shown.append(batch_rows.batches(connection, name, {"good"}, before=None, limit=50))
+        shown.append(table_rows.tables(connection, name, state=None, search="", offset=0, limit=50))
+        shown.append(quarantine_rows.quarantine(connection, name, before=None))
+        shown.append(schema_change_rows.schema_changes(connection, name, before=None, limit=50))
     return shown
 
 

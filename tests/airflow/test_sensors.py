@@ -104,8 +104,8 @@ def test_an_error_of_the_configuration_fails_also_with_soft_fail(
     from airflow.providers.common.compat.sdk import AirflowFailException
 
     how = {"deferrable": deferrable, "soft_fail": soft_fail}
-    with pytest.raises(AirflowFailException, match="needs a time"):
-        sensor(shop, "", **how).execute({})
+    with pytest.raises(AirflowFailException, match="'soon' is not an ISO time"):
+        sensor(shop, "soon", **how).execute({})
     shop.changes = {"source": {"topics": "nowhere"}}
     with pytest.raises(AirflowFailException, match=r"kafka\.topic_unknown"):
         sensor(shop, NEVER, **how).execute({})
@@ -143,6 +143,8 @@ def test_every_way_of_waiting_names_in_its_timeout_what_holds_back(shop: Shop) -
 
 class FirstRun:
     """Stand for a task instance that was rescheduled an hour ago."""
+
+    dag_id, run_id, task_id, map_index, try_number = "shop_hourly", "run 1", "wait", -1, 1
 
     def xcom_push(self, key: str, value: Any) -> None:
         """Take what a link sets."""

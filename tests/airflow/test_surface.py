@@ -181,7 +181,11 @@ def test_a_notification_says_what_is_wrong(pipeline: dict[str, Any], monkeypatch
     from airflow_provider_cdc import CdcNotifier
 
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://host/air")
-    entries = [{"topic": "t", "partition": 0, "offset": 4, "error_code": "record.json_invalid", "error": "row value"}]
+    of_orders = {"topic": "t", "partition": 0, "database": "db", "table": "orders"}
+    entries = [
+        {**of_orders, "offset": 4, "error_code": "record.json_invalid", "error": "row value"},
+        {**of_orders, "offset": 5, "column": "price", "reason": "number_invalid"},
+    ]
     commit(pipeline, {"quarantined": 2, "quarantine": entries}, orders=TableStatus.PARKED, items=TableStatus.OK)
     sent: list[str] = []
     CdcNotifier(pipeline, sent.append)({"ti": Pulled(), "dag": None, "exception": ValueError("it failed")})
@@ -194,7 +198,8 @@ def test_a_notification_says_what_is_wrong(pipeline: dict[str, Any], monkeypatch
         "Pipeline shop: 2 tables, last batch 1",
         "db.orders parked: orders why",
         "Batch 1 put 2 records into quarantine",
-        "t/0 offset 4: record.json_invalid",
+        "t/0:4 of db.orders: record.json_invalid",
+        "t/0:5 of db.orders, column price: number_invalid",
         "https://host/air/plugin/cdc?pipeline=shop",
     ]
 

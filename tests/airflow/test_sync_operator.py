@@ -14,9 +14,13 @@ import pytest
 from airflow_provider_cdc.batch.result import BatchResult, UnsettledTable
 from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.engine.process import run_process
+from airflow_provider_cdc.ledger import Ledger
+from airflow_provider_cdc.ledger.database import Database
+from airflow_provider_cdc.ledger.records import time_text
+from airflow_provider_cdc.plugins import pipeline_rows, table_rows
 from tests.system import processes
 
-from .shop import Shop
+from .shop import Shop, until
 
 pytestmark = pytest.mark.airflow
 
@@ -81,17 +85,41 @@ def test_parked_tables_fail_after_the_others_are_committed(shop: Shop, monkeypat
         operator(shop, on_parked="skip").execute({})
 
 
-def test_waiting_tables_fail_with_retry_after_the_others_are_committed(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+def test_the_page_shows_what_real_batches_left(shop: Shop) -> None:
+    """Park a table from its first batch on: others wrote to its location."""
+    from airflow.providers.common.compat.sdk import AirflowFailException
+
+    foreign = shop.lake / "shop" / "orders" / "of_others.txt"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_text("not a table")
+    with pytest.raises(AirflowFailException, match=r"shop\.orders: .*sink\.not_ours"):
+        operator(shop, until=until(0)).execute({})
+    assert operator(shop, until=until(1), on_parked="warn").execute({})["status"] == "parked"
+    first, second = Ledger(f"sqlite:///{shop.ledger}").batches("shop")
+    with Database(f"sqlite:///{shop.ledger}", read_only=True).reading() as connection:
+        line = pipeline_rows.pipeline(connection, "shop", set())
+        page = table_rows.tables(connection, "shop", state=None, search="", offset=0, limit=50)
+    read = first.records + second.records
+    assert (line["state"], line["rests"], line["attempt"], line["lag"]["present"]) == ("parked", False, None, True)
+    assert (line["unsettled_since"], line["unsettled_records"]) == (time_text(first.planned_at), read)
+    orders, *others = page["tables"]
+    assert (orders["table"], orders["code"], orders["source_time"]) == ("orders", "sink.not_ours", None)
+    since = time_text(first.planned_at)
+    assert orders["held"] == {"seq": first.seq, "since": since, "at_least": False, "records": read}
+    assert others and all(table["held"] is None and table["source_time"] for table in others)
+
+
+def test_waiting_tables_end_the_task_as_they_are_asked_to(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
 
     waiting = [UnsettledTable("shop", "orders", "a schema change is still missing")]
     result = BatchResult("shop", 4, ResultStatus.WAITING, 9, seconds=1.0, parked=[], waiting=waiting)
     monkeypatch.setattr("airflow_provider_cdc.batch.runner.run_batch", lambda *_, **__: result)
-    with pytest.raises(AirflowException, match=r"batch 4 .*shop\.orders: a schema change is still missing") as error:
+    with pytest.raises(AirflowFailException, match=r"batch 4 .*wait: shop\.orders: a schema change is still missing"):
         operator(shop).execute({})
-    assert not isinstance(error.value, AirflowFailException)
+    assert operator(shop, on_waiting="warn").execute({})["status"] == "waiting"
+    with pytest.raises(AirflowSkipException, match=r"shop\.orders: a schema change"):
+        operator(shop, on_waiting="skip").execute({})
 
 
 def test_a_killed_task_stops_its_engine(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from airflow_provider_cdc.demo.truth import SourceTable, differing, load
+from tests.captures.excused_cells import differences
 from tests.captures.moded_lake import ModedLake
 from tests.captures.replaying import Lake, cut_before, full_ends, random_cuts
-from tests.captures.truth import SourceTable, differences, differing, load
 from tests.sample import ALL, TIMES
 from tests.services.broker import Broker
 from tests.services.capture import Record, partitions_of, read, replay

@@ -8,8 +8,8 @@ import signal
 import sys
 from types import FrameType
 
+from airflow_provider_cdc.demo.screen import Screen
 from tests.demo.process import AirflowProblem
-from tests.demo.screen import Screen
 from tests.demo.story import Demo
 
 _INTRODUCTION = """\

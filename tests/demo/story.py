@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,30 +15,19 @@ from typing import Any
 
 import yaml
 
+from airflow_provider_cdc.batch.result import stored_result, table_states
+from airflow_provider_cdc.demo.check import Verdict
+from airflow_provider_cdc.demo.report import SINKS, reading, report
+from airflow_provider_cdc.demo.screen import Screen
+from airflow_provider_cdc.demo.shop_log import Phase, ShopLog
 from airflow_provider_cdc.ledger import Ledger
-from tests.demo.check import Verdict, compare
+from tests.demo.check import compare
+from tests.demo.feeding import feed
 from tests.demo.process import DAGS, Airflow
-from tests.demo.screen import HEAD, Screen
-from tests.demo.shop_log import Phase, ShopLog
 from tests.services.broker import Broker, OwnBroker
 from tests.sinks.kinds import sink_of
 
 DAG_ID = "shop_hourly"
-_SHOWN_DDL = 8
-_SHOWN_PROBLEMS = 5
-_WIDTH = 100
-_READ = {
-    "delta": (
-        "from deltalake import DeltaTable",
-        'print(DeltaTable("{lake}/shop/orders").to_pyarrow_table())',
-    ),
-    "iceberg": (
-        "from pyiceberg.catalog import load_catalog",
-        'catalog = load_catalog("cdc", type="sql", uri="sqlite:///{lake}/catalog.db")',
-        'print(catalog.load_table("shop.orders").scan().to_arrow())',
-    ),
-}
-_NO_DDL = re.compile(r"^\s*(SET|USE)\b", re.IGNORECASE)
 
 
 class Demo:
@@ -90,8 +77,7 @@ class Demo:
     def _pipeline(self, folder: Path) -> Path:
         """Write the example's pipeline with the demo's places."""
         document = yaml.safe_load((DAGS / "shop.yaml").read_text(encoding="utf-8"))
-        root = {"delta": "root", "iceberg": "warehouse"}[self.sink]
-        document["sink"] = {"type": self.sink, root: str(folder / "lake")}
+        document["sink"] = {"type": self.sink, SINKS[self.sink][0]: str(folder / "lake")}
         document["ledger"] = f"sqlite:///{folder / 'ledger.db'}"
         document["policy"]["engine"] = self._engine
         path = folder / "shop.yaml"
@@ -112,7 +98,7 @@ class Demo:
         say = self._screen.step
         say(f"{where}: feeding the log")
         with _stderr_to(folder / "kafka.log"):
-            log.feed(broker, phase)
+            feed(broker, log, phase)
         if self._hours is not None and phase.number not in self._hours:
             return
         say(f"{where}: DAG run")
@@ -124,23 +110,13 @@ class Demo:
         say(f"{where}: comparing with the database")
         ledger = Ledger(f"sqlite:///{folder / 'ledger.db'}")
         batch = ledger.last("shop", "sync")
-        reported = dict(batch.result or {}) if batch is not None else {}
+        assert batch is not None
+        result = stored_result(batch)
+        assert result is not None
         tables = sink_of(self.sink, folder / "lake")
-        verdict = compare(folder / "lake", phase.truth, ledger.tables("shop").values(), tables)
+        verdict = compare(folder / "lake", phase.truth, table_states(ledger, "shop").values(), tables)
         self.verdicts.append(verdict)
-        self._report(phase, reported, verdict)
-
-    def _report(self, phase: Phase, result: Mapping[str, Any], verdict: Verdict) -> None:
-        changes = result["changes"]
-        counts = [changes.get(name, 0) or "." for name in HEAD[2:7]]
-        cells = [f"{phase.end:%H:%M}", result["records"], *counts, len(result["tables"]), f"{result['seconds']:.1f}"]
-        words = f"{verdict.equal} of {len(verdict.problems)} tables, {verdict.rows} rows"
-        self._screen.row(cells, words if verdict.complete else f"NO: {words}")
-        for text in shown(result.get("statements", ())):
-            self._screen.line(f"       DDL  {text}")
-        for name, problems in verdict.problems.items():
-            for problem in problems[:_SHOWN_PROBLEMS]:
-                self._screen.line(f"       DIFFERS  {name}: {problem}")
+        report(self._screen, phase.end, result, verdict)
 
     def _clean(self, folder: Path) -> None:
         if not self._keep:
@@ -150,8 +126,8 @@ class Demo:
             shutil.rmtree(folder / name, ignore_errors=True)
         self._screen.step("")
         self._screen.line(f"\nThe lake is kept at {folder / 'lake'}, Airflow's log next to it. To read a table:\n")
-        for line in _READ[self.sink]:
-            self._screen.line(f"    {line.format(lake=folder / 'lake')}")
+        for line in reading(self.sink, folder / "lake"):
+            self._screen.line(f"    {line}")
 
 
 @contextmanager
@@ -166,12 +142,3 @@ def _stderr_to(path: Path) -> Iterator[None]:
     finally:
         os.dup2(stderr, 2)
         os.close(stderr)
-
-
-def shown(statements: Sequence[str]) -> list[str]:
-    """Return DDL as the demo prints it: shortened, or counted by kind where it is many statements."""
-    texts = [" ".join(text.split()) for text in statements if not _NO_DDL.match(text)]
-    if len(texts) > _SHOWN_DDL:
-        kinds = Counter(" ".join(text.split()[:2]).upper() for text in texts)
-        return [", ".join(f"{count} × {kind}" for kind, count in kinds.items())]
-    return [text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…" for text in texts]

@@ -6,15 +6,19 @@ from __future__ import annotations
 import io
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from airflow_provider_cdc.batch.result import table_states
+from airflow_provider_cdc.demo.report import shown
+from airflow_provider_cdc.demo.screen import Screen
+from airflow_provider_cdc.demo.shop_log import ShopLog
 from airflow_provider_cdc.ledger import Ledger
+from tests.airflow.shop import demand_data
 from tests.demo.check import compare
-from tests.demo.screen import Screen
-from tests.demo.shop_log import DATA, ShopLog
-from tests.demo.story import Demo, shown
+from tests.demo.story import Demo
 from tests.sample import ALL
 from tests.sinks.kinds import sink_of
 
@@ -25,8 +29,7 @@ HOURS = range(7) if ALL else (0, 4, 6)
 
 @pytest.fixture(scope="module", params=["delta", *(["iceberg"] if ALL else [])])
 def ran(request: pytest.FixtureRequest) -> Iterator[tuple[Demo, str, Path]]:
-    if not (DATA / "records.jsonl.xz").is_file():
-        pytest.skip("the shop's recording is not there")
+    demand_data()
     out = io.StringIO()
     demo = Demo(Screen(out), "inline", keep=True, sink=request.param, hours=HOURS)
     try:
@@ -49,7 +52,7 @@ def test_every_table_equals_the_database_after_every_run(ran: tuple[Demo, str, P
 
 def test_another_moment_would_differ(ran: tuple[Demo, str, Path]) -> None:
     demo, _, folder = ran
-    states = Ledger(f"sqlite:///{folder / 'ledger.db'}").tables("shop").values()
+    states = table_states(Ledger(f"sqlite:///{folder / 'ledger.db'}"), "shop").values()
     verdict = compare(folder / "lake", ShopLog().phases[5].truth, states, sink_of(demo.sink, folder / "lake"))
     assert not verdict.complete
     assert verdict.equal < len(verdict.problems)
@@ -58,9 +61,9 @@ def test_another_moment_would_differ(ran: tuple[Demo, str, Path]) -> None:
 
 def test_a_table_the_database_lacks_or_that_is_parked_differs(ran: tuple[Demo, str, Path]) -> None:
     demo, _, folder = ran
-    states = list(Ledger(f"sqlite:///{folder / 'ledger.db'}").tables("shop").values())
-    states = [{**state, "state": "parked"} if state["table"] == "orders" else state for state in states]
-    extra = {"database": "shop", "table": "ghost", "state": "ok", "reason": ""}
+    states = list(table_states(Ledger(f"sqlite:///{folder / 'ledger.db'}"), "shop").values())
+    states = [replace(state, state="parked") if state.table == "orders" else state for state in states]
+    extra = replace(states[0], table="ghost", state="ok", reason="")
     verdict = compare(folder / "lake", ShopLog().phases[6].truth, [*states, extra], sink_of(demo.sink, folder / "lake"))
     assert {name for name, actual in verdict.problems.items() if actual} == {"shop.orders", "shop.ghost"}
 

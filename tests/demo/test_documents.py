@@ -14,7 +14,7 @@ from airflow_provider_cdc.core.config import CdcPipeline, DeltaSink, KafkaSource
 from airflow_provider_cdc.core.config.lake import Lake
 from airflow_provider_cdc.core.config.register import Register
 from airflow_provider_cdc.core.config.sinks.iceberg import IcebergSink
-from airflow_provider_cdc.core.config.source import CanalSource
+from airflow_provider_cdc.core.config.source import CanalSource, FilesSource
 from airflow_provider_cdc.core.config.tables import TableRule
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +26,7 @@ PARTS: tuple[tuple[str, str, type[Any]], ...] = (
     ("### The pipeline", "", CdcPipeline),
     ("### Source", "source", KafkaSource),
     ("With `type: canal-tcp`", "source", CanalSource),
+    ("With `type: files`", "source", FilesSource),
     ("### Sink", "sink", DeltaSink),
     ("In `sink.register`", "sink.register", Register),
     ("With `sink.type: iceberg`", "sink", IcebergSink),
@@ -78,7 +79,7 @@ def test_every_key_and_its_default_is_in_the_table(number: int) -> None:
         assert end
     expected = TABLES if kind is TableRules else keys_of(section, kind)
     # without a type a section is of the first kind
-    if kind is CanalSource:
+    if kind in (CanalSource, FilesSource):
         expected["source.type"] = "kafka"
     if kind is IcebergSink:
         expected["sink.type"] = "delta"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong while a round's batches run."""
+"""Let something go wrong while a round's batches run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.faults.rounds import AGAIN, DATA, LEASE_SECONDS, Round
+from tests.faults.rounds import AGAIN, LEASE_SECONDS, Round
 from tests.faults.store import FAULTS, Weather
 from tests.system import processes
 
@@ -25,11 +25,14 @@ def _store(fault: Any) -> Callable[[Round], None]:
         store = round_.services.store
         for share in (0.2, 0.05):
             store.weather = Weather(fault, share, random.Random(round_.number))
-            code = round_.sync().code
+            ending = round_.sync()
             store.weather = Weather()
-            if code == DATA:
-                round_.problems.append(f"a passing fault of the store ({fault}) parked a table")
-            if code != AGAIN:
+            # Arrow's S3 client takes half of a header for a whole one, and the file for an empty one
+            half_read = fault == "cut" and round_.target.kind.startswith("iceberg")
+            for reason in ending.of_store:
+                if not (half_read and "sink.unreadable" in reason):
+                    round_.problems.append(f"a passing fault of the store ({fault}) parked a table: {reason}")
+            if ending.code != AGAIN:
                 return
         round_.heal()
 
@@ -44,11 +47,10 @@ def _catalog(round_: Round) -> None:
         return (rnd.choice(("before", "after")), rnd.choice(_STATUSES)) if rnd.random() < 0.3 else None
 
     catalog.strikes = strike
-    code = round_.sync().code
+    ending = round_.sync()
     catalog.strikes = lambda: None
-    if code == DATA:
-        round_.problems.append("a passing fault of the catalog parked a table")
-    if code == AGAIN:
+    round_.problems += [f"a passing fault of the catalog parked a table: {reason}" for reason in ending.of_store]
+    if ending.code == AGAIN:
         round_.heal()
 
 
@@ -115,8 +117,7 @@ def _postgres(round_: Round) -> None:
 
 def _disk_full(round_: Round) -> None:
     with _small_disk(Path(round_.target.root), kilobytes=round_.rnd.choice((64, 200, 500))):
-        if round_.sync().code == DATA:
-            round_.problems.append("a full disk parked a table")
+        round_.problems += [f"a full disk parked a table: {reason}" for reason in round_.sync().of_store]
     round_.heal()
 
 

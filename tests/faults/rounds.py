@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -52,11 +52,18 @@ class Ending:
     """Report how a command ended.
 
     :param error: error document, None without one.
+    :param reasons: why tables are parked.
     """
 
     code: int
     error: dict[str, Any] | None
     text: str
+    reasons: Sequence[str] = ()
+
+    @property
+    def of_store(self) -> list[str]:
+        """Return the reasons for which tables are parked that are faults of the store or the catalog."""
+        return [reason for reason in self.reasons if reason.startswith("[sink.")]
 
     @property
     def fault(self) -> str | None:
@@ -197,7 +204,8 @@ class Round:
         except ValueError:
             result = {}
         shown = out if len(out) < 1_000 else f"{out[:700]} … {out[-300:]}"
-        ending = Ending(code, result.get("error"), shown + err)
+        reasons = [table["reason"] for table in result.get("parked") or ()]
+        ending = Ending(code, result.get("error"), shown + err, reasons)
         self.endings[f"{code} {ending.error['code'] if ending.error else '-'}"] += 1
         if ending.fault is not None:
             self.problems.append(ending.fault)

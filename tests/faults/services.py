@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What rounds run on: a broker, an object store, a database and a catalog."""
+"""Start what rounds run on: a broker, an object store, a database and a catalog."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a round's pipeline writes: tables of some kind below a root, as its file, its hosts and a test see them."""
+"""Name what a round's pipeline writes: tables of some kind below a root, as its file, its hosts and a test see them."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ class Target:
             options |= {"iceberg.type": "rest" if self.kind in BY_REST else "sql", "iceberg.uri": self.catalog}
         if self.s3 is not None:
             options |= self.s3.storage_options
-        reader = importlib.import_module(SINKS[sink.type].reader).reader()
-        location = table_location(self.root, *name)
-        return reader.open(location, options).rows() if reader.is_table(location, options) else None
+        opened = importlib.import_module(SINKS[sink.type].writer).open_sink(options)
+        table = opened.open(table_location(self.root, *name))
+        return table.rows() if table.exists else None
 
 
 def _variable(connection: str) -> str:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Damage one record of a right history, or one stored row, and see who notices: ``python -m tests.histories.mutants``.
+"""Damage one record, one stored row or one option, and see who notices: ``python -m tests.histories.mutants``.
 
 A mutant ends ``equal`` (the damage meant nothing), ``parked`` or ``refused`` (a table or the batch, with a reason),
 ``counted`` (a contradiction, a lost value or a quarantined record is in a result). Otherwise a table is ``ok`` and
 differs from the source: ``verify`` names it; or no reader can see it, because the format is ordered by ``clock``, the
-table has ``no key``, or the row is ``not changed later``; or it is ``silent``: somebody has to look why.
+table has ``no key``, the row is ``not changed later``, or a wrong ``option`` reads all values alike; or it is
+``silent``: somebody has to look why.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_provider_cdc.core.ddl.server import OPTIONS as SERVER_OPTIONS
 from airflow_provider_cdc.core.documents import Rebuild
 from airflow_provider_cdc.core.formats.contract import Records
 from spark_jobs.lake.storage import table_location
@@ -38,8 +40,35 @@ from tests.histories.tools import TOOLS
 
 OF_RECORDS = ("removed", "doubled", "altered", "moved")
 OF_ROWS = ("row changed", "row removed", "row added")
-OUTCOMES = ("equal", "parked", "refused", "counted", "verify", "clock", "no key", "not changed later", "silent")
+OF_OPTIONS = ("wrong option",)
+KINDS = (*OF_RECORDS, *OF_ROWS, *OF_OPTIONS)
+OUTCOMES = (
+    *("equal", "parked", "refused", "counted", "verify"),
+    *("clock", "no key", "not changed later", "option", "silent"),
+)
 _EACH = 4  # mutants of one history and kind
+_WRONG_OPTIONS: Mapping[str, Sequence[str]] = {
+    "lower_case_table_names": ("1",),
+    "explicit_defaults_for_timestamp": ("false",),
+    "server": ("mysql", "mariadb"),
+    "session_time_zone": ("+08:00",),
+    "timezone": ("America/New_York", "Asia/Shanghai", "UTC"),
+    "connector": ("postgresql",),
+    "time.precision.mode": ("adaptive", "connect", "nanoseconds", "isostring"),
+    "decimal.handling.mode": ("double", "string"),
+    "binary.handling.mode": ("base64", "hex"),
+    "bigint.unsigned.handling.mode": ("precise",),
+    "text_as_base64": ("true", "false"),
+    "default_database": ("other",),
+    "binlog_row_image": ("minimal", "noblob"),
+    "dialect": ("oracle",),
+    "dbType": ("OB_ORACLE", "DB2"),
+    "sequenceEnabled": ("true", "false"),
+    "null_in_both": ("unchanged",),
+    "tenant": ("other",),
+    "null_symbols": ("",),
+    "absent_symbols": ("NULL",),
+}
 
 
 @dataclass
@@ -55,6 +84,7 @@ class Mutant(Replay):
     problems: list[str] = field(default_factory=list)
     damaged: bool = False
     _picture: Picture | None = None
+    wrong: Mapping[str, str] = field(default_factory=dict)
     touched: list[tuple[int, Record]] = field(default_factory=list)  # records as they were and are, with their places
 
     def run(self) -> list[str]:
@@ -62,6 +92,8 @@ class Mutant(Replay):
         self._hand = random.Random(f"{self.case.seed} {self.kind} {self.number}")
         if self.kind in OF_RECORDS:
             self._damage_record()
+        if self.kind in OF_OPTIONS:
+            self._mistake_option()
         self.problems = super().run() if self.damaged or self.kind in OF_ROWS else []
         return self.problems
 
@@ -98,6 +130,17 @@ class Mutant(Replay):
                 self.log.partitions[other].insert(at, replace(records[number], partition=other[1]))
                 self._orders[other].insert(at, orders[number])
                 del records[number], orders[number]
+
+    def _mistake_option(self) -> None:
+        """State one option as the tool was not set up."""
+        stated = super()._options()
+        own = [name for name in _WRONG_OPTIONS if name in {**self._format.options, **SERVER_OPTIONS}]
+        wrong = [(name, value) for name in own for value in _WRONG_OPTIONS[name] if stated.get(name) != value]
+        name, value = self._hand.choice(wrong)
+        self.wrong, self.damaged = {name: value}, True
+
+    def _options(self) -> dict[str, str]:
+        return {**super()._options(), **self.wrong}
 
     def _batch(self, number: int, chunks: list[Any], picture: Any) -> list[str]:
         last = number == self.case.batches
@@ -156,6 +199,8 @@ class Mutant(Replay):
         counted = {item["table"] for item in self.contradictions}
         silent = [p for p in wrong if not any(f" {name}" in f" {p}" for name in unsettled | counted)]
         if silent and not self.quarantined:
+            if self.kind in OF_OPTIONS:
+                return "option"
             return self._verified() if self.kind in OF_ROWS else self._unseen({p.split(": ")[0] for p in silent})
         if unsettled or self.parked:
             return "parked"
@@ -233,8 +278,8 @@ def outcomes(name: str, seeds: Sequence[int], kinds: Sequence[str], silent: list
                         continue
                     outcome = mutant.outcome()
                     counts[kind][outcome] += 1
-                    if outcome == "silent":
-                        silent.append(f"{name} seed {seed} {kind} {number}: {mutant.problems[:2]}")
+                    if outcome in ("silent", "option"):
+                        silent.append(f"{name} seed {seed} {kind} {number}: {dict(mutant.wrong)} {mutant.problems[:2]}")
     return counts
 
 
@@ -244,14 +289,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--histories", type=int, default=20, help="of each format (default 20)")
     parser.add_argument("--seed", type=int, default=0, help="first seed (default 0)")
     parser.add_argument("--format", action="append", choices=sorted(TOOLS), help="only this format; may be repeated")
-    parser.add_argument("--kind", action="append", choices=[*OF_RECORDS, *OF_ROWS], help="only this kind")
+    parser.add_argument("--kind", action="append", choices=KINDS, help="only this kind")
     parser.add_argument("--silent", action="store_true", help="name those that nobody noticed")
     options = parser.parse_args(arguments)
     print("| format | damage | " + " | ".join(OUTCOMES) + " |\n|---|---|" + "---|" * len(OUTCOMES))
     for name in options.format or list(TOOLS):
         silent: list[str] = []
         seeds = range(options.seed, options.seed + options.histories)
-        for kind, counts in outcomes(name, seeds, options.kind or [*OF_RECORDS, *OF_ROWS], silent).items():
+        for kind, counts in outcomes(name, seeds, options.kind or KINDS, silent).items():
             print(f"| {name} | {kind} | " + " | ".join(str(counts[outcome]) for outcome in OUTCOMES) + " |", flush=True)
         for line in silent if options.silent else ():
             print(line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import traceback
+from collections import Counter
 from dataclasses import replace
 
 from airflow_provider_cdc.core.documents import JobDocument, Maintenance, QuarantineEntry, TableState
@@ -127,6 +128,11 @@ class Operated(WithQuarantine, WithRebuilds, WithReplays, WithApprovals):
     def _maintain(self, operator: random.Random) -> list[str]:
         """Put files together and remove those of older versions; return the tables for which that failed."""
         order = Maintenance(1 << 20, operator.choice((0, 24)))
+        named = [state for state in self.states.values() if state.version is not None and state.state != "dropped"]
+        alone = Counter(state.location for state in named)
+        names = sorted(f"{state.database}.{state.table}" for state in named if alone[state.location] == 1)
+        if names and operator.random() < 0.4:
+            order = Maintenance(1 << 20, 0, purge=operator.choice(names))
         self.log.arm(None)
         reports = maintain(self._job(max(self._seqs) + 1, []), order, {}, inline).maintained
         done = [report for report in reports if report.compacted or report.vacuumed]

@@ -30,6 +30,7 @@ SALT = "a pinch"
 MISFITS = (
     *("shape.key", "shape.type", "shape.name_taken", "shape.no_columns"),
     *("shape.column_unknown", "shape.expression", "shape.converted", "mode.needs_key", "mode.needs_order"),
+    "shape.batch",
 )
 """Codes with which a table is parked that its rules do not fit."""
 _HASHED = Kind("varchar", 64)
@@ -56,6 +57,7 @@ def random_rules(rnd: random.Random, creates: Sequence[Create]) -> dict[str, Any
         rules["add"] = {"computed": f"CASE WHEN {quoted(read)} IS NULL THEN 'none' ELSE 'some' END"}
     if rnd.random() < (0.5 if all(one.key for one in structures) else 0.02):
         rules["metadata"] = {"op": "_op", "position": "_position", "table": "_table", "source_time": "_time"}
+        rules["metadata"] |= {"batch": "_batch"} if rnd.random() < 0.5 else {}
     return rules or {"exclude": names[0]}
 
 
@@ -338,4 +340,6 @@ class ShapedReplay(WithApprovals):
         wrong += _unlike(lake, columns, rows)
         if metadata and lake.num_rows and not {"snapshot", "insert", "update"}.issuperset(lake["_op"].to_pylist()):
             wrong.append(f"operations {set(lake['_op'].to_pylist())}")
+        if "_batch" in metadata and not set(lake["_batch"].to_pylist()) <= set(self._seqs):
+            wrong.append(f"batches {set(lake['_batch'].to_pylist())}")
         return wrong

@@ -239,6 +239,17 @@ def test_a_table_of_a_wrong_format_that_names_it_waits_for_a_replay(log: Log, la
     assert (outcome(script), script.open_records()) == ({"t": OK}, [])
 
 
+def test_a_table_whose_first_rows_come_with_the_corrected_format_goes_on(log: Log, lake: Path) -> None:
+    script = _wrong_format(log, lake, "dtle-json")
+    script.policy = {"quarantine_limit": 1}
+    script.sync()
+    script.format = "debezium-json"
+    script.send(create("u", 200), insert("u", 1, 210))
+    script.sync()
+    assert outcome(script)["u"] == OK
+    assert script.rows("shop", "u") == {(1, "v1"): 1}
+
+
 def _healed(log: Log, lake: Path) -> Script:
     """Return a pipeline that left rows out until the statement came that widens their column."""
     script = Script(log, lake, policy={"quarantine_limit": 3}, schema_topic=TOPIC)

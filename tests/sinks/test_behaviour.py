@@ -427,13 +427,14 @@ def test_commits_of_others_are_not_ours(tables: Tables) -> None:
     assert tables.rows() == [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}]
 
 
-def test_maintenance_keeps_rows_and_marks_and_is_nobodys_change(kind_of_tables: Tables) -> None:
+@pytest.mark.parametrize("purge", ["", "db.t"])
+def test_maintenance_keeps_rows_and_marks_and_is_nobodys_change(kind_of_tables: Tables, purge: str) -> None:
     tables = kind_of_tables
     tables.create(rows((1, "a")))
     for seq in range(2, 14):
         tables.sink.task_writer().commit(tables.open(), Action("append", commit(seq), rows((seq, "b"))))
     before, content, report = tables.open(), tables.rows(), TableMaintenance("db", "t")
-    tables.sink.maintain(before, report, Maintenance(1 << 20, keep_hours=0), "id")
+    tables.sink.maintain(before, report, Maintenance(1 << 20, keep_hours=0, purge=purge), "id")
     after = tables.open()
     assert (tables.rows(), after.applied(APP), report.version) == (content, 13, after.version)
     assert (after.facts(APP) or {})["seq"] == 13

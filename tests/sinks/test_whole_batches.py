@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,9 @@ from airflow_provider_cdc.core.config.sinks.kinds import SINKS, SinkKind
 from airflow_provider_cdc.core.documents import Rebuild
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.model.schema import TableName
+from airflow_provider_cdc.demo.shop_log import Phase, ShopLog
 from spark_jobs.driver.paths import TargetPaths
 from tests.demo.check import compare
-from tests.demo.shop_log import Phase, ShopLog
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
@@ -34,7 +33,7 @@ def demo(log: Log, root: Path, patch: pytest.MonkeyPatch, **how: Any) -> tuple[S
     for record in shop.records:
         partition = log.partitions.setdefault((record.topic, record.partition), [])
         assert record.offset == len(partition)
-        partition.append(Record(record.topic, record.partition, record.timestamp, record.key, record.value))
+        partition.append(Record(record.topic, record.partition, record.timestamp_ms, record.key, record.value))
     return Script(log, root, schema_topic="shopdb", **how), shop
 
 
@@ -62,11 +61,11 @@ def test_every_table_of_the_demo_equals_the_database_after_every_hour(
     phases = shop.phases if ALL else shop.phases[:2]
     for phase in phases:
         sync_phase(script, phase)
-        verdict = compare(tmp_path, phase.truth, [asdict(state) for state in script.states.values()], sink)
+        verdict = compare(tmp_path, phase.truth, list(script.states.values()), sink)
         assert [text for problems in verdict.problems.values() for text in problems] == []
         assert verdict.rows
     script.sync(rebuild=Rebuild(["shop.orders"]))
-    verdict = compare(tmp_path, phases[-1].truth, [asdict(state) for state in script.states.values()], sink)
+    verdict = compare(tmp_path, phases[-1].truth, list(script.states.values()), sink)
     assert verdict.complete
     assert not list(tmp_path.rglob("_delta_log"))
 
@@ -90,7 +89,7 @@ def test_every_table_of_the_demo_is_where_the_rules_of_the_hour_put_it(
         script.target = RULES[number // hours]
         target = TargetPaths(script.target, sink.names)
         sync_phase(script, phase)
-        states = [asdict(state) for state in script.states.values()]
+        states = list(script.states.values())
         verdict = compare(tmp_path, phase.truth, states, sink, lambda *name: target.path(TableName(*name)))  # noqa: B023
         assert [text for problems in verdict.problems.values() for text in problems] == []
         assert verdict.rows

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_cdc.demo.truth import differing, load
 from airflow_provider_cdc.ledger import Ledger
 from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.airflow.shop import DATA, PHASES, Answer, Shop, commits, demand_data, feed, rows
-from tests.captures.truth import differing, load
 from tests.faults.store import FailingStore, Weather
 from tests.sample import ALL
 from tests.services.broker import Broker, OwnBroker

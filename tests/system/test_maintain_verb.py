@@ -71,6 +71,28 @@ def test_tables_stay_equal_in_fewer_files_and_a_second_run_does_nothing(ground: 
     assert unequal(ground.site, 2) == {}
 
 
+def test_one_table_is_purged_and_the_others_stay(ground: PipelineSite) -> None:
+    assert ground.site.sync().code == 0
+    ground.feed(1)
+    assert ground.site.sync().code == 0
+    before = files(ground)
+    name = max(before, key=lambda one: before[one])
+    done = ground.site.command("maintain", "--purge", f"shop.{name}")
+    assert done.code == 0, done.err
+    assert "older versions go" in done.err
+    (line,) = done.json["tables"]
+    assert (line["table"], line["compacted"], done.json["log"]) == (f"shop.{name}", before[name], None)
+    location = ground.site.location(name)
+    assert len([*location.rglob("*.parquet")]) == 2  # one with rows, and the checkpoint
+    assert files(ground) == {**before, name: 1}
+    unknown = ground.site.command("maintain", "--purge", "shop.nothing")
+    assert (unknown.code, "is not a table of the pipeline" in unknown.err) == (2, True)
+    ground.feed(2)
+    after = ground.site.sync()
+    assert (after.code, after.json["parked"]) == (0, []), after.err
+    assert unequal(ground.site, 2) == {}
+
+
 @pytest.fixture
 def course(broker: Broker, tmp_path: Any, request: pytest.FixtureRequest) -> Course:
     events = Course(broker, "".join(c for c in request.node.name if c.isalnum())[-60:], tmp_path)

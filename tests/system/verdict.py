@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 
+from airflow_provider_cdc.demo.truth import differing, load
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.airflow.shop import DATA
-from tests.captures.truth import differing, load
 from tests.system.site import Site
 
 

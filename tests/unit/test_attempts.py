@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, AirflowTaskTimeout
 from sqlalchemy import select
 
+from airflow_provider_cdc import CdcReceivedSensor, CdcSyncOperator
 from airflow_provider_cdc.batch.attempts import recorded
 from airflow_provider_cdc.batch.result import BatchResult
 from airflow_provider_cdc.batch.runner import run_batch
@@ -54,3 +58,65 @@ def test_a_ledger_that_cannot_be_written_hides_no_error(tmp_path: Path) -> None:
     (tmp_path / "ledger.db").write_text("no database")
     with pytest.raises(Exception, match=r"ledger|database"):
         run_batch(pipeline(tmp_path))
+
+
+# ---- tasks that fail before a batch is tried
+
+
+class Ti:
+    """A task instance of run ``r1``."""
+
+    dag_id, run_id, task_id, map_index, try_number = "shop_hourly", "r1", "sync", -1, 2
+
+    def xcom_push(self, key: str, value: object) -> None:
+        """Take what a link sets."""
+
+
+def task(kind: type[Any], folder: Path, **more: Any) -> Any:
+    return kind(task_id="sync", pipeline=pipeline(folder).to_dict(), deferrable=False, **more)
+
+
+def test_an_argument_that_is_refused_is_seen(tmp_path: Path) -> None:
+    with pytest.raises(AirflowFailException, match="needs the arguments after and until"):
+        task(CdcSyncOperator, tmp_path, window="exact").execute({"ti": Ti()})
+    assert attempts(tmp_path) == [("shop", "configuration", "r1")]
+
+
+def test_a_sync_that_waited_too_long_for_another_run_is_seen_and_its_end_too(tmp_path: Path) -> None:
+    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    sync = task(CdcSyncOperator, tmp_path, lease_wait=timedelta(0))
+    with ledger.lease("shop", "ann on host"), pytest.raises(AirflowException, match=r"waited too long.*ann on host"):
+        sync.execute({"ti": Ti()})
+    assert attempts(tmp_path) == [("shop", "ledger.busy", "r1")]
+    ledger.record_attempt("shop", "", None)
+    event = {"status": "timeout", "limit": "lease_wait", "message": "held by ann"}
+    with pytest.raises(AirflowException, match="held by ann"):
+        sync.resume({"ti": Ti()}, 0, event)
+    assert attempts(tmp_path) == [("shop", "ledger.busy", "r1")]
+
+
+def test_a_batch_that_fails_keeps_its_code(tmp_path: Path) -> None:
+    with pytest.raises(AirflowFailException) as failed:
+        task(CdcSyncOperator, tmp_path).execute({"ti": Ti()})
+    ((_, code, _),) = attempts(tmp_path)
+    assert f"[{code}]" in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("event", "code"),
+    [
+        ({"status": "timeout", "limit": "timeout", "code": "kafka.unavailable"}, "kafka.unavailable"),
+        ({"status": "timeout", "limit": "timeout", "code": ""}, "AirflowSensorTimeout"),
+        ({"status": "timeout", "limit": "execution_timeout"}, "AirflowTaskTimeout"),
+        ({"status": "failed", "configuration": True, "code": "kafka.topic_unknown"}, "kafka.topic_unknown"),
+    ],
+)
+def test_a_sensor_that_keeps_the_sync_from_running_is_seen(tmp_path: Path, event: dict[str, Any], code: str) -> None:
+    sensor = task(CdcReceivedSensor, tmp_path, until="2026-11-20T10:00:00+00:00")
+    with pytest.raises(AirflowFailException):
+        sensor.execute({"ti": Ti()})
+    ((_, missing, run),) = attempts(tmp_path)
+    assert (missing, run) == ("configuration", "r1")
+    with pytest.raises((AirflowException, AirflowTaskTimeout)):
+        sensor.resume_execution("execute_complete", {"event": {**event, "message": "why"}}, {"ti": Ti()})
+    assert attempts(tmp_path) == [("shop", code, "r1")]

@@ -7,7 +7,15 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow_provider_cdc.batch.result import BatchResult, TableResult, UnsettledTable, from_ledger, joined, published
+from airflow_provider_cdc.batch.result import (
+    BatchResult,
+    TableResult,
+    UnsettledTable,
+    from_ledger,
+    joined,
+    published,
+    quarantine_line,
+)
 from airflow_provider_cdc.commands.output import AGAIN, CONFIGURATION, DATA, exit_code
 from airflow_provider_cdc.core.documents import Proof, Result, TableLine, TableState
 from airflow_provider_cdc.core.errors import DataError, UnavailableError
@@ -126,3 +134,15 @@ def test_a_table_has_the_proof_of_its_state_and_none_where_nothing_was_compared(
     document = json.loads(json.dumps(published("shop", result, {}, 0.1).document()))
     assert [line.get("proof") for line in document["tables"]] == [proof.document(), None]
     assert BatchResult.from_document(document).tables[0].proof == proof
+
+
+def test_what_is_in_quarantine_names_its_table_where_it_is_known() -> None:
+    first = {"topic": "t", "partition": 0, "offset": 4}
+    row = {**first, "database": "shop", "table": "a", "column": "price", "reason": "number_invalid"}
+    record = {**first, "database": "shop", "table": "a", "error_code": "record.json_invalid", "error": "a value"}
+    unknown = {**first, "database": None, "table": None, "error_code": "record.json_invalid", "error": "a value"}
+    assert [quarantine_line(entry) for entry in (row, record, unknown)] == [
+        "t/0:4 of shop.a, column price: number_invalid",
+        "t/0:4 of shop.a: record.json_invalid",
+        "t/0:4, whose table is not known: record.json_invalid",
+    ]

@@ -52,7 +52,8 @@ def test_a_group_waits_syncs_and_checks() -> None:
         "shop_eu.check": [],
     }
     sync: Any = dag.get_task("shop_eu.sync")
-    assert (sync.on_parked, sync.lease_wait, sync.deferrable) == ("warn", timedelta(hours=1), True)
+    assert (sync.on_parked, sync.on_waiting) == ("warn", "warn")
+    assert (sync.lease_wait, sync.deferrable) == (timedelta(hours=1), True)
 
 
 def test_without_checks_a_parked_table_fails_the_sync() -> None:

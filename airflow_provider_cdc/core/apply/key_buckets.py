@@ -25,7 +25,7 @@ from airflow_provider_cdc.core.apply.row_sets import (
 )
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.rows_without_key import without_passed_over
-from airflow_provider_cdc.core.apply.source_order import behind, moments_of, of_snapshots, source_order
+from airflow_provider_cdc.core.apply.source_order import batch_column, behind, moments_of, of_snapshots, source_order
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.shapes.shape import PLAIN, Shape
@@ -83,8 +83,8 @@ def key_events(
         row_indexes = without_passed_over(typer, row_indexes, snapshot_position or timeline.versions[0].position)
         keys, event_rows, fills = _added_and_removed(typer, row_indexes, last)
     columns = {f"{_KEY}{number}": column for number, column in enumerate(keys.columns)}
-    rows = changes.rows.select(_ORDER).take(pa.array(event_rows))
-    columns |= {name: rows.column(name) for name in _ORDER}
+    rows = changes.rows.select([*_ORDER, *batch_column(changes.rows)]).take(pa.array(event_rows))
+    columns |= {name: rows.column(name) for name in rows.column_names}
     events = pa.table({**columns, "fills": fills, "row": changes.as_read(event_rows)})
     by = keys if timeline.versions[last].schema.key else keys.select(["alike"])
     return KeyEvents(events, bucket_numbers(by, count), typer)
@@ -173,7 +173,7 @@ def _is_ordered(events: pa.Table) -> bool:
     if not pc.all(pc.less_equal(first, second)).as_py():
         return False
     same = np.flatnonzero(pc.equal(first, second).to_numpy())
-    records = events.select(["partition", "offset", "index"])
+    records = events.select(["partition", "offset", "index", *batch_column(events)])
     return bool(records.take(pa.array(same)).equals(records.take(pa.array(same + 1))))
 
 

@@ -13,19 +13,29 @@ from airflow_provider_cdc.core.model.change import Op
 from airflow_provider_cdc.core.model.position_columns import event_of
 from airflow_provider_cdc.core.timeline.timeline import SchemaVersion
 
+BATCH = "batch"
+"""Column with the number of the batch that landed a change; rows have it where a column of their table says it."""
+
 _SNAPSHOTS = pa.array([Op.SNAPSHOT, Op.INCREMENTAL], pa.string())
 
 
 def source_order(rows: pa.Table, *after: str) -> IntArray:
     """Return the indexes of rows by position, of one position those of snapshots first, then as they were sent.
 
+    Copies may have one offset where a topic was made again: those of later batches come last, where these are known.
+
     :param after: columns that order the events of one row.
     """
     streamed = pc.invert(pc.is_in(rows.column("op").cast(pa.string()), value_set=_SNAPSHOTS))
     columns = {"position": rows.column("position"), "streamed": streamed.cast(pa.int8())}
-    columns |= {name: rows.column(name) for name in ("partition", "offset", "index", *after)}
+    columns |= {name: rows.column(name) for name in ("partition", "offset", "index", *batch_column(rows), *after)}
     order: IntArray = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns]).to_numpy()
     return order.astype("int64")
+
+
+def batch_column(rows: pa.Table) -> list[str]:
+    """Return the name of the column with the batches of rows, none where they do not have it."""
+    return [BATCH] if BATCH in rows.column_names else []
 
 
 def of_snapshots(rows: pa.Table) -> BoolArray:

@@ -69,6 +69,24 @@ class LayoutChange:
         return DataError("apply.made_otherwise", text, where={"table": table}, hint=hint)
 
 
+def _rules_for(rules: TableRules, table: object) -> dict[str, str]:
+    """Return what rules say of the columns and rows of a table."""
+    rule, made = rules.rule(table), dict[str, str]()
+    if rule.columns is not None:
+        made[COLUMNS] = json.dumps(rule.columns.document(), sort_keys=True)
+    if rule.filter is not None:
+        made[FILTER] = rule.filter
+    if rule.mode not in (None, MIRROR):
+        made[MODE] = str(rule.mode)
+    return made
+
+
+def is_made_by(rules: TableRules, table: str, was: MadeWith | None) -> bool:
+    """Return whether the rows of a table were made by its rules as they are now."""
+    made = {key: text for key, text in (was or {}).items() if key in (COLUMNS, FILTER, MODE)}
+    return made == _rules_for(rules, table)
+
+
 class StoredLayouts:
     """The options of a pipeline as its tables are made with them.
 
@@ -96,14 +114,7 @@ class StoredLayouts:
         create = self._rules.rule(first).create if timeline.versions[0].position == "" else None
         if create is not None:  # statements that a pipeline states stand before every position
             made[_CREATE] = hashlib.blake2b(" ".join(create.split()).encode(), digest_size=8).hexdigest()
-        rule = self._rules.rule(timeline.last_name)
-        if rule.columns is not None:
-            made[COLUMNS] = json.dumps(rule.columns.document(), sort_keys=True)
-        if rule.filter is not None:
-            made[FILTER] = rule.filter
-        if rule.mode not in (None, MIRROR):
-            made[MODE] = str(rule.mode)
-        return {**self._source, **made}
+        return {**self._source, **made, **_rules_for(self._rules, timeline.last_name)}
 
     def change(self, timeline: TableTimeline, state: TableState) -> LayoutChange | None:
         """Return what is another option now and concerns a table, None where its rows are as they would be made now.

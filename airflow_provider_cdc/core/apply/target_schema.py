@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.model.laid_columns import LaidColumns
 from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.model.table_comments import NO_COMMENTS, TableComments
 from airflow_provider_cdc.core.shapes.shape import PLAIN, Shape
 from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 
@@ -22,12 +23,14 @@ class TargetSchema:
     :param columns: their names and types.
     :param key: ids of the key's columns; empty for a table without key.
     :param layout: how its files lie.
+    :param comments: what the source says of table and columns.
     """
 
     ids: tuple[int, ...]
     columns: pa.Schema
     key: tuple[int, ...] = ()
     layout: TableLayout = field(default_factory=TableLayout)
+    comments: TableComments = NO_COMMENTS
 
     def has_same_columns(self, other: TargetSchema) -> bool:
         """Return whether two have the same columns, under the same names and types."""
@@ -48,6 +51,10 @@ class TargetSchema:
     def order(self) -> list[str]:
         """Return the columns in whose order rows are to be written, none for that of the key."""
         return row_order(self.columns, self.layout)
+
+    def commented(self, comments: TableComments) -> TargetSchema:
+        """Return the columns with other comments."""
+        return replace(self, comments=comments)
 
     def types(self) -> dict[int, pa.DataType]:
         """Return the type of each column by its id."""

@@ -9,7 +9,7 @@ from airflow_provider_cdc.core.config.pipeline import CdcPipeline
 from airflow_provider_cdc.core.config.policy import RunPolicy, SparkSettings
 from airflow_provider_cdc.core.config.sinks.delta import DeltaSink
 from airflow_provider_cdc.core.config.sinks.iceberg import IcebergSink
-from airflow_provider_cdc.core.config.source import CanalSource, KafkaSource
+from airflow_provider_cdc.core.config.source import CanalSource, FilesSource, KafkaSource
 from airflow_provider_cdc.core.config.tables import TableRule, TableRules
 from airflow_provider_cdc.core.config.target import TargetRule
 
@@ -18,6 +18,7 @@ __all__ = [
     "CdcPipeline",
     "ColumnRules",
     "DeltaSink",
+    "FilesSource",
     "IcebergSink",
     "KafkaSource",
     "Lake",

@@ -12,7 +12,7 @@ from typing import Any
 from airflow_provider_cdc.core.config.checks import Checks, kind_of
 from airflow_provider_cdc.core.config.table_patterns import is_pattern
 
-METADATA = ("op", "source_time", "position", "table")
+METADATA = ("op", "source_time", "position", "table", "batch")
 """What a column of a target may say of the change that made its row."""
 
 _CALL = re.compile(r"\s*([a-z_]+)\s*(?:\(\s*(\w+)\s*\))?\s*")

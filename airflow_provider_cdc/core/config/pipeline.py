@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.config.policy import RunPolicy, SparkSettings
 from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from airflow_provider_cdc.core.config.sinks.sections import SECTIONS as SINK_SECTIONS
 from airflow_provider_cdc.core.config.sinks.sections import Sink
-from airflow_provider_cdc.core.config.source import SOURCES, CanalSource, KafkaSource, Source
+from airflow_provider_cdc.core.config.source import SOURCES, Source
 from airflow_provider_cdc.core.config.table_patterns import is_pattern
 from airflow_provider_cdc.core.config.tables import TableRules
 from airflow_provider_cdc.core.config.target import TargetRule, TargetRules, taken_names, target_rules
@@ -28,7 +28,7 @@ from airflow_provider_cdc.core.errors import ConfigurationError, KnownValuesErro
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 # of each section its kinds
 _SECTIONS: dict[str, tuple[type[Any], ...]] = {
-    "source": (KafkaSource, CanalSource),
+    "source": tuple(SOURCES.values()),
     "sink": tuple(SINK_SECTIONS.values()),
     "lake": (Lake,),
     "tables": (TableRules,),
@@ -76,8 +76,9 @@ class CdcPipeline:
             _check_salt(checks, self.mask_connection, self.tables)
             stated = [table for table in self.tables.tables if not is_pattern(table) and self.selects(table)]
             checks.problems += taken_names(self.target, stated, safe=self.sink.names == "safe")
-        if isinstance(self.source, CanalSource) and getattr(self.policy, "reader", "") == "spark":
-            checks.problem("policy.reader", "spark reads Kafka only; leave it out for a source of type canal-tcp")
+        if not getattr(self.source, "spark_reads", True) and getattr(self.policy, "reader", "") == "spark":
+            text = f"spark reads Kafka only; leave it out for a source of type {self.source.type}"
+            checks.problem("policy.reader", text)
         checks.raise_any()
         if not self.lake.root:
             object.__setattr__(self, "lake", self.sink.own_lake())
@@ -242,7 +243,7 @@ def _section(checks: Checks, name: str, data: object) -> Any:
         mine.problem(key, "is missing")
     checks.problems.extend(mine.problems)
     # Stand-ins let the section check what is there, so that missing keys do not hide other problems.
-    values = {"topics": "x", "format": "x", "destination": "x", "root": "/"} if missing else {}
+    values = {"topics": "x", "format": "x", "destination": "x", "folder": "/x", "root": "/"} if missing else {}
     values = {key: value for key, value in values.items() if key in missing}
     return _collect(checks, lambda: kind(**values, **{key: value for key, value in data.items() if key in known}))
 

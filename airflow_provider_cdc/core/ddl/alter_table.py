@@ -27,6 +27,7 @@ from airflow_provider_cdc.core.ddl.statement import (
     RenameIndex,
     RenameTo,
     SetCharset,
+    SetComment,
     SetDefault,
     Versioning,
 )
@@ -98,7 +99,8 @@ def _clause(reader: TokenReader) -> list[AlterAction]:
     if read is not None:
         reader.take()
         return read(reader)
-    return [_without_effect(reader)]
+    action = _without_effect(reader)
+    return _table_options(reader) if action is None else [action]
 
 
 def _add(reader: TokenReader) -> list[AlterAction]:
@@ -253,7 +255,8 @@ def _convert(reader: TokenReader) -> list[AlterAction]:
     return [ConvertCharset(charset)]
 
 
-def _without_effect(reader: TokenReader) -> AlterAction:
+def _without_effect(reader: TokenReader) -> AlterAction | None:
+    """Read a clause without effect on columns, key, name and rows; return None where none comes next."""
     for words in _PLAIN:
         if reader.accept(*words):
             return NoEffect(" ".join(words))
@@ -268,11 +271,17 @@ def _without_effect(reader: TokenReader) -> AlterAction:
         return NoEffect("ALGORITHM or LOCK")
     if accept_partitioning(reader):
         return NoEffect("PARTITION BY")
+    return None
+
+
+def _table_options(reader: TokenReader) -> list[AlterAction]:
     reader.accept("SET")  # OceanBase
-    has_options, charset = accept_table_options(reader)
-    if not has_options:
+    options = accept_table_options(reader)
+    if not options.any_read:
         raise reader.error("a clause of ALTER TABLE")
-    return NoEffect("table options") if charset is None else SetCharset(charset)
+    actions: list[AlterAction] = [] if options.charset is None else [SetCharset(options.charset)]
+    actions += [] if options.comment is None else [SetComment(options.comment)]
+    return actions or [NoEffect("table options")]
 
 
 def _accept_statistics(reader: TokenReader) -> bool:
@@ -321,7 +330,7 @@ def _accept_partition_option(reader: TokenReader) -> bool:
         return False
     reader.take()
     reader.name("a partition name")
-    return accept_table_options(reader)[0]
+    return accept_table_options(reader).any_read
 
 
 def _read_order(reader: TokenReader) -> None:

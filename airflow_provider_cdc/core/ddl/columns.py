@@ -185,6 +185,11 @@ def _word(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
     return column
 
 
+def _comment(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
+    reader.accept("=")
+    return replace(column, comment=reader.string())
+
+
 def _text(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
     reader.accept("=")
     reader.string()
@@ -230,7 +235,7 @@ _ATTRIBUTES: dict[tuple[str, ...], Callable[[TokenReader, ColumnDefinition], Col
     ("PRIMARY",): lambda _, column: replace(column, primary_key=True),
     ("KEY",): lambda _, column: replace(column, primary_key=True),
     ("UNIQUE",): _unique,
-    ("COMMENT",): _text,
+    ("COMMENT",): _comment,
     ("COLLATE",): _collate,
     ("GENERATED", "ALWAYS", "AS"): _generated,
     ("AS",): _generated,

@@ -48,10 +48,11 @@ def read_create_table(reader: TokenReader, *, or_replace: bool) -> CreateTable:
     body = _Body()
     if reader.at("(") and reader.peek(1).word not in _QUERY:
         body = _read_body(reader)
-    _, charset = accept_table_options(reader, commas=True)
+    _, charset, comment = accept_table_options(reader, commas=True)
     versioned = reader.accept("WITH", "SYSTEM", "VERSIONING")
     while accept_partitioning(reader) or accept_distribution(reader) or accept_column_groups(reader):
-        charset = charset or accept_table_options(reader)[1]
+        further = accept_table_options(reader)
+        charset, comment = charset or further.charset, comment or further.comment
     as_select = _query(reader)
     reader.expect_end()
     if not body.columns and not as_select:
@@ -67,6 +68,7 @@ def read_create_table(reader: TokenReader, *, or_replace: bool) -> CreateTable:
         charset=charset,
         references=tuple(body.references),
         versioned=versioned or any(column.versioned for column in body.columns),
+        comment=comment or "",
     )
 
 

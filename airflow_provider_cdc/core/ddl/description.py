@@ -37,6 +37,9 @@ def describe(statement: ddl.Statement, database: str) -> list[dict[str, Any]]:
             return [{"type": "restore_table", **tables}]
         case ddl.RevertRows():
             return [{"type": "revert_rows", **_table(name, database)} for name in statement.names]
+        case ddl.CommentOn():
+            column = {} if statement.column is None else {"column": statement.column}
+            return [{"type": "comment_on", **_table(statement.name, database), **column}]
         case ddl.CreateDatabase() | ddl.DropDatabase() | ddl.RestoreDatabase() | ddl.UseDatabase():
             return [{"type": _words(statement), "database": statement.database}]
         case ddl.AlterDatabase():

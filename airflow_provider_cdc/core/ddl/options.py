@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from airflow_provider_cdc.core.ddl.column_types import accept_charset, read_charset, read_collation
 from airflow_provider_cdc.core.ddl.reader import TokenReader, words
 from airflow_provider_cdc.core.ddl.tokens import Kind
@@ -22,12 +24,25 @@ _DISTRIBUTION = words("DBPARTITION TBPARTITION TDSQL_DISTRIBUTED DISTRIBUTED")
 _SELECT = frozenset({"SELECT", "AS", "IGNORE", "REPLACE", "WITH", "VALUES", "TABLE"})
 
 
-def accept_table_options(reader: TokenReader, *, commas: bool = False) -> tuple[bool, str | None]:
-    """Read table options; return whether there were any, and the default character set that they state.
+class TableOptions(NamedTuple):
+    """Hold what options state of a table.
+
+    :param any_read: whether there were any.
+    :param charset: default character set, None where they state none.
+    :param comment: None where they state none.
+    """
+
+    any_read: bool
+    charset: str | None
+    comment: str | None
+
+
+def accept_table_options(reader: TokenReader, *, commas: bool = False) -> TableOptions:
+    """Read table options.
 
     :param commas: whether commas may separate them; in ALTER TABLE a comma begins another clause.
     """
-    any_read, charset, collation = False, None, None
+    any_read, charset, collation, comment = False, None, None, None
     while True:
         if commas and any_read:
             reader.accept(",")
@@ -38,8 +53,12 @@ def accept_table_options(reader: TokenReader, *, commas: bool = False) -> tuple[
             charset = read_charset(reader)
         elif reader.accept("COLLATE"):
             collation = read_collation(reader)
+        elif reader.at("COMMENT") and reader.at_string(2 if reader.peek(1).word == "=" else 1):
+            reader.take()
+            reader.accept("=")
+            comment = reader.string()
         elif not _accept_option(reader):
-            return any_read, charset or collation
+            return TableOptions(any_read, charset or collation, comment)
         any_read = True
 
 

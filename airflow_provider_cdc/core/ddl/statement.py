@@ -5,6 +5,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from airflow_provider_cdc.core.ddl.database_statements import AlterDatabase as AlterDatabase
+from airflow_provider_cdc.core.ddl.database_statements import CreateDatabase as CreateDatabase
+from airflow_provider_cdc.core.ddl.database_statements import DropDatabase as DropDatabase
+from airflow_provider_cdc.core.ddl.database_statements import RenameDatabase as RenameDatabase
+from airflow_provider_cdc.core.ddl.database_statements import UseDatabase as UseDatabase
 from airflow_provider_cdc.core.model.schema import ColumnType, Default
 
 
@@ -60,6 +65,7 @@ class ColumnDefinition:
     references: ForeignKey | None = None
     expression: str | None = None
     any_scale: bool = False
+    comment: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +232,15 @@ class Versioning:
 
 
 @dataclass(frozen=True, slots=True)
+class SetComment:
+    """COMMENT of the table; empty for none."""
+
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
 class NoEffect:
-    """Mark a clause that changes neither columns, key, name nor rows (index, engine, comment, ...)."""
+    """Mark a clause that changes neither columns, key, name nor rows (index, engine, ...)."""
 
     clause: str
 
@@ -252,6 +265,7 @@ AlterAction = (
     | SetCharset
     | PartitionRows
     | Versioning
+    | SetComment
     | NoEffect
 )
 
@@ -280,6 +294,7 @@ class CreateTable:
     versioned: bool = False
     references: tuple[ForeignKey, ...] = ()
     unknown: str | None = None
+    comment: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +343,18 @@ class RenameTable:
 
 
 @dataclass(frozen=True, slots=True)
+class CommentOn:
+    """COMMENT ON TABLE or COLUMN of Oracle; an empty comment is none.
+
+    :param column: None for the table.
+    """
+
+    name: Name
+    column: str | None
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
 class RestoreTable:
     """FLASHBACK TABLE or RECOVER TABLE: the rows of a dropped or truncated table come back without row events.
 
@@ -362,48 +389,6 @@ class RevertRows:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateDatabase:
-    """CREATE DATABASE or SCHEMA."""
-
-    database: str
-    charset: str | None = None
-    if_not_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AlterDatabase:
-    """ALTER DATABASE or SCHEMA with a character set, of the tables that are created in it from now on.
-
-    ``database`` is empty for that of the session.
-    """
-
-    database: str
-    charset: str
-
-
-@dataclass(frozen=True, slots=True)
-class DropDatabase:
-    """DROP DATABASE or SCHEMA: drops every table in it."""
-
-    database: str
-
-
-@dataclass(frozen=True, slots=True)
-class RenameDatabase:
-    """ALTER DATABASE `#mysql50#name` UPGRADE DATA DIRECTORY NAME: the database loses the prefix."""
-
-    database: str
-    new_name: str
-
-
-@dataclass(frozen=True, slots=True)
-class UseDatabase:
-    """USE database."""
-
-    database: str
-
-
-@dataclass(frozen=True, slots=True)
 class Other:
     """Mark a statement without effect on tables (views, routines, users, temporary tables, SET, FLUSH)."""
 
@@ -416,6 +401,7 @@ Statement = (
     | DropTable
     | TruncateTable
     | RenameTable
+    | CommentOn
     | RestoreTable
     | RestoreDatabase
     | RevertRows

@@ -28,7 +28,8 @@ class JobDocument(Document):
     :param sink_root: what all tables lie below, in its canonical spelling.
     :param chunks: what land reads; its tasks may read pieces of them (``tasks.land.chunks_of``).
     :param earlier: numbers of the batches committed before, ascending.
-    :param kafka: librdkafka configuration without secrets.
+    :param kafka: what the reader needs to open the log, without secrets: librdkafka's configuration, or of other
+        sources what ``SourceLog.client_config`` gives.
     :param schema_changes: documents of the schema changes known before this batch.
     :param tables: per-table rules by ``database.table``.
     :param target: rules that name tables in the target.
@@ -58,7 +59,7 @@ class JobDocument(Document):
         them from the lake.
     :param new_generation: ``topic/partition:offset`` of the record with which a generation may begin; empty for none.
     :param registry: settings of the schema registry's client without secrets; empty for none.
-    :param reader: where tasks read records: ``kafka``, or ``segments`` of the lake.
+    :param reader: where tasks read records: ``kafka``, ``segments`` of the lake, or ``files``.
     :param order: what an operator asks for with the batch, or instead of one: then the job maintains the tables in
         ``states``, reads the quarantine of the batches ``earlier``, or adopts a lake.
     :param scratch: local folder that takes all that the job writes: it only shows what the batch would do.

@@ -128,11 +128,14 @@ class Maintenance(Document):
     :param keep_hours: files that a table no longer has are removed after so many hours.
     :param expire_through: newest batch that is old enough for its rows to be removed from the change log; 0 maintains
         the tables.
+    :param purge: ``database.table`` to maintain alone, so that no file but those of its newest version is left; empty
+        for all tables.
     """
 
     target_file_bytes: int
     keep_hours: int
     expire_through: int = 0
+    purge: str = ""
 
 
 @dataclass(slots=True)

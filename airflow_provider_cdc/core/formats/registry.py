@@ -51,6 +51,13 @@ _IN_TIME_ZONES = frozenset(
         "oms-shareplex",
     }
 )
+# of these a record's value alone says what happened, in one line of text: keys, times and headers may be missing
+_VALUES_ALONE = frozenset({"debezium-json"})
+
+
+def reads_values_alone(name: str) -> bool:
+    """Return whether a format needs nothing of a record but its value."""
+    return name in _VALUES_ALONE
 
 
 def format_names() -> list[str]:

@@ -176,3 +176,21 @@ def object_names(store: S3Store, folder: str) -> list[str]:
         return sorted(item["path"][len(folder) + 1 :] for page in obstore.list(store, f"{folder}/") for item in page)
     except BaseError as error:
         raise OSError(str(error)) from None
+
+
+def object_entries(store: S3Store, folder: str) -> tuple[list[str], list[tuple[str, int]]]:
+    """Return the names of folders directly in a folder, and those of its objects with their sizes, sorted.
+
+    :param folder: empty for the root.
+    """
+    import obstore
+    from obstore.exceptions import BaseError
+
+    prefix = f"{folder}/" if folder else ""
+    try:
+        listed = obstore.list_with_delimiter(store, prefix or None)
+    except BaseError as error:
+        raise OSError(str(error)) from None
+    folders = (path.rstrip("/")[len(prefix) :] for path in listed["common_prefixes"])
+    objects = ((item["path"][len(prefix) :], int(item["size"])) for item in listed["objects"])
+    return sorted(filter(None, folders)), sorted(item for item in objects if item[0])

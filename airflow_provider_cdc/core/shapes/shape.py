@@ -95,6 +95,11 @@ class Shape:
         return self.goes_in_parts and (self.rules is None or "table" not in (self.rules.metadata or ()))
 
     @property
+    def names_batch(self) -> bool:
+        """Return whether rows say which batch brought them."""
+        return self.rules is not None and "batch" in (self.rules.metadata or ())
+
+    @property
     def computes(self) -> bool:
         """Return whether columns are computed from those of the source."""
         return self.rules is not None and bool(self.rules.add)
@@ -138,7 +143,7 @@ class Shape:
     def of_change(self) -> tuple[str, ...]:
         """Return the columns of the change log, beyond those of every table, that rows are made of."""
         metadata = () if self.rules is None else self.rules.metadata or ()
-        mine = ("source_time",) if "source_time" in metadata else ()
+        mine = [name for name in ("source_time", "batch") if name in metadata]
         return tuple(dict.fromkeys([*mine, *self.mode.of_change]))
 
     def _made(self, source: SourceColumns) -> tuple[TargetColumn, ...]:

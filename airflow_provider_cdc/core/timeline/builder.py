@@ -29,9 +29,11 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
 )
 from airflow_provider_cdc.core.timeline.change_kinds import ROWS_WITHOUT_CREATE, kinds_between, unseen_change
 from airflow_provider_cdc.core.timeline.change_order import copies_of, in_source_order
+from airflow_provider_cdc.core.timeline.clauses import policies_of
+from airflow_provider_cdc.core.timeline.final_notes import note_asked, note_copies
 from airflow_provider_cdc.core.timeline.provenance import ANOTHER_TABLE
 from airflow_provider_cdc.core.timeline.relations import Relations
-from airflow_provider_cdc.core.timeline.table_builder import TableBuilder, policies_of
+from airflow_provider_cdc.core.timeline.table_builder import TableBuilder
 from airflow_provider_cdc.core.timeline.timeline import (
     Block,
     Reference,
@@ -177,10 +179,12 @@ class TimelineBuilder(Relations):
             described.confirm(known)
         working = self._working[table_id]
         self._refer_as_described(change, name, item.references)
+        working.take_comments(described)
         if described.schema().shape() == working.schema().shape():
             return
         lost, was = unexplained_loss(working.schema(), described.schema()), working.expressions
         working.become(described, position)
+        working.take_comments(described)
         self._begin_version(replace(change, position=position, server=None), name, was)
         if lost is not None:
             self._block(change, name, f"a snapshot describes the table otherwise, and no statement says why: {lost}")
@@ -192,24 +196,6 @@ class TimelineBuilder(Relations):
                 if self._open.get(name) == table_id:
                     text = f"the snapshot at {position} lacks this table: dropped or left out? its content is kept"
                     self.timeline.tables[table_id].notes.append(text)
-
-    def note_copies(self) -> None:
-        """Record for each table the copies of the statements that changed it."""
-        for table in self.timeline.tables.values() if self.timeline.copies else ():
-            positions = dict.fromkeys(position for position, _ in table.events())
-            table.copies = {p: self.timeline.copies[p] for p in positions if p in self.timeline.copies}
-
-    def note_asked(self) -> None:
-        """Record for each table the changes that were left out: they wait for a decision, or were denied."""
-        for item in self._asked.every():
-            if item.policy not in DENIABLE:
-                continue
-            owner = self.timeline.owner(item.name, item.position)
-            table = None if owner is None else self.timeline.tables[owner]
-            if table is not None and item.answer == Answer.OPEN:
-                table.asked.append(item.position)
-            elif table is not None and item.answer == Answer.DENY:
-                table.denied.append(item.position)
 
     def _statement(self, change: SchemaChange, item: ddl.Statement) -> None:
         match item:
@@ -226,6 +212,8 @@ class TimelineBuilder(Relations):
                 for old, new in item.pairs:
                     names = self._full(old, change), self._full(new, change)
                     self._rename(change, *names, if_exists=item.if_exists)
+            case ddl.CommentOn():
+                self._comment(change, item)
             case ddl.RestoreTable():
                 self._restore(change, item)
             case ddl.RevertRows():
@@ -331,7 +319,7 @@ class TimelineBuilder(Relations):
             self._check_identity(change, name)
 
     def _new_table(self, change: SchemaChange, name: TableName) -> TableBuilder:
-        return TableBuilder(change.position, self._server, self._charsets.get(name.database))
+        return TableBuilder(change.position, self._server, self._charsets.get(name.database), self._said(name))
 
     def _is_known(self, database: str) -> bool:
         return database in self._charsets or any(name.database == database for name in self._open)
@@ -429,6 +417,7 @@ class TimelineBuilder(Relations):
             if new not in reference.parents:
                 reference.parents.append(new)
                 self._references.setdefault(new, []).append(reference)
+        self._take_said(table_id, new)
         self._own(change, old, None)
         self._own(change, new, table_id)
 
@@ -688,6 +677,7 @@ def build_timeline(
     """
     server = server or Server()
     changes = list(changes)
+    asked = asked or AskedChanges()
     builder = TimelineBuilder(server, copies_of(changes), asked)
     for position, change in in_source_order(changes, server):
         if change.snapshot is None:
@@ -697,8 +687,9 @@ def build_timeline(
             builder.describe(change, position)
     builder.take_rows()
     builder.note_undescribed()
-    builder.note_copies()
-    builder.note_asked()
+    builder.note_comments()
+    note_copies(builder.timeline)
+    note_asked(builder.timeline, asked)
     return builder.timeline
 
 

@@ -8,8 +8,21 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_provider_cdc.core.ddl.server import Server
-from airflow_provider_cdc.core.model.clock_position import is_clock_position
-from airflow_provider_cdc.core.timeline.timeline import SchemaChange, order_of_sending, sent_apart
+from airflow_provider_cdc.core.model import clock_position
+from airflow_provider_cdc.core.model.clock_position import REPEAT_MS, is_clock_position, same_millisecond
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange
+
+
+def sent_apart(one: SchemaChange, other: SchemaChange) -> bool:
+    """Return whether one of two equal statements is the other, sent again long after it."""
+    if one.stale or other.stale or clock_position.sent_apart(one.position, other.position):
+        return True
+    return one.sent is not None and other.sent is not None and abs(one.sent - other.sent) > REPEAT_MS
+
+
+def order_of_sending(change: SchemaChange) -> tuple[str, int, str]:
+    """Return a sort key for statements by the time of sending; a copy may have the position of another partition."""
+    return same_millisecond(change.position), change.sent or 0, change.position
 
 
 def in_source_order(changes: Iterable[SchemaChange], server: Server) -> Iterator[tuple[str, SchemaChange]]:

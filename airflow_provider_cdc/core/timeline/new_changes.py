@@ -14,8 +14,9 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.clock_position import PARTITION
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.change_order import order_of_sending, sent_apart
 from airflow_provider_cdc.core.timeline.failovers import without_same_servers
-from airflow_provider_cdc.core.timeline.timeline import SchemaChange, Timeline, order_of_sending, sent_apart
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange, Timeline
 from airflow_provider_cdc.core.timeline.unordered import REASON, TWICE
 
 

@@ -15,6 +15,7 @@ from airflow_provider_cdc.core.ddl import statement as ddl
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import TableName, TableSchema
 from airflow_provider_cdc.core.timeline.asked_changes import ON_DROP_COLUMN, ON_UNSEEN_DDL, Answer, AskedChanges
+from airflow_provider_cdc.core.timeline.commented_tables import CommentedTables
 from airflow_provider_cdc.core.timeline.helper_tables import not_captured
 from airflow_provider_cdc.core.timeline.table_builder import TableBuilder
 from airflow_provider_cdc.core.timeline.taken_name import TakenName
@@ -23,14 +24,13 @@ from airflow_provider_cdc.core.timeline.timeline import (
     SchemaChange,
     SchemaVersion,
     TableTimeline,
-    Timeline,
 )
 
 ANOTHER_TABLE = "apply.schema_missing: another table took its name, and no statement says why"
 _NO_CREATE = "its CREATE TABLE is not in the log"
 
 
-class UnknownTables:
+class UnknownTables(CommentedTables):
     """The part of the timeline's builder that knows where a table's rows come from.
 
     :ivar _columnless: tables whose columns no statement and no row has shown so far, each with the block it began with.
@@ -38,12 +38,10 @@ class UnknownTables:
     :ivar _copied: table made by CREATE TABLE ... LIKE, and not altered since -> the table whose structure it copied.
     """
 
-    timeline: Timeline
     _asked: AskedChanges
-    _open: dict[TableName, str]
-    _working: dict[str, TableBuilder]
 
     def __init__(self) -> None:
+        super().__init__()
         self._columnless: dict[str, Block] = {}
         self._older: set[str] = set()
         self._copied: dict[str, str] = {}
@@ -55,9 +53,6 @@ class UnknownTables:
         raise NotImplementedError
 
     def _full(self, name: ddl.Name, change: SchemaChange) -> TableName:
-        raise NotImplementedError
-
-    def _case(self, name: str) -> str:
         raise NotImplementedError
 
     def _block(self, change: SchemaChange, name: TableName, reason: str) -> None:

@@ -19,6 +19,8 @@ from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import Column, Default, TableName, TableSchema
 from airflow_provider_cdc.core.timeline.asked_changes import ON_DROP_COLUMN, ON_RENAME_COLUMN
+from airflow_provider_cdc.core.timeline.clauses import given_name, renamed, skipped
+from airflow_provider_cdc.core.timeline.comments import Comments, by_name
 from airflow_provider_cdc.core.timeline.timeline import Reference
 from airflow_provider_cdc.core.timeline.tool_accounts import as_stated
 
@@ -32,9 +34,10 @@ class TableBuilder:
     The id of a column is derived from the position of the statement that added it.
 
     :param charset: default character set of the database.
+    :param said: of ``comments``.
     """
 
-    def __init__(self, position: str, server: Server, charset: str | None = None) -> None:
+    def __init__(self, position: str, server: Server, charset: str | None = None, said: set[str] | None = None) -> None:
         self._position = position
         self._implicit = server.explicit_timestamps is False
         self._undecided_timestamps = server.explicit_timestamps is None
@@ -43,6 +46,7 @@ class TableBuilder:
         self.expressions: dict[int, Expression] = {}  # of generated columns, by column id
         self._updated: set[int] = set()  # columns with ON UPDATE CURRENT_TIMESTAMP
         self.charset = charset  # of columns that are defined without one
+        self.comments = Comments(said)
         self.columns: list[Column] = []
         self.key: list[int] = []
         self.key_name: str | None = None
@@ -64,6 +68,7 @@ class TableBuilder:
     def define(self, item: ddl.CreateTable) -> None:
         """Apply the columns and keys of a CREATE TABLE."""
         self.charset = item.charset or self.charset
+        self.comments.of_table(item.comment)
         for definition in item.columns:
             self.columns.append(self._new(definition, self._position))
         if item.key:
@@ -77,7 +82,7 @@ class TableBuilder:
         """Copy the structure of another table (CREATE TABLE ... LIKE) under new ids."""
         ids = {column.id: self._id(column.name, self._position) for column in other.columns if not column.dropped}
         self.columns = [replace(column, id=ids[column.id]) for column in other.columns if column.id in ids]
-        self.charset = other.charset
+        self.charset, self.comments = other.charset, other.comments.taken_by(ids, self.comments.said)
         self.key = [ids[i] for i in other.key]
         self._key_is_stated = other._key_is_stated
         self.unique = {name: [ids[i] for i in key] for name, key in other.unique.items()}
@@ -150,6 +155,18 @@ class TableBuilder:
         self._stated = {i: text for i, text in expressions.items() if text and i not in self.expressions}
         self._read_expressions()
 
+    def comment(self, column: str | None, text: str) -> None:
+        """Take a comment of the table, or of one of its columns."""
+        named = None if column is None else self._find(column)
+        if column is None:
+            self.comments.of_table(text)
+        elif named is not None:
+            self.comments.of_column(named.id, named.name, text)
+
+    def take_comments(self, other: TableBuilder) -> None:
+        """Take the comments of another description of the table."""
+        self.comments = other.comments.taken_by(by_name(self.columns, other.columns), self.comments.said)
+
     def alter(self, actions: Sequence[ddl.AlterAction], position: str, *, denied: Collection[str] = ()) -> None:
         """Apply the clauses of one statement, or none of them if one fails.
 
@@ -160,8 +177,9 @@ class TableBuilder:
         :raises DataError: a clause names a column that does not exist, or a key cannot do without a column.
         """
         before = list(self.columns), list(self.key), dict(self.unique), self.expressions, self.charset
+        comments = self.comments.copy()
         old_schema = TableSchema(TableSchema(tuple(self.columns)).columns_in_rows)
-        actions = [action for action in actions if not _skipped(action, old_schema)]
+        actions = [action for action in actions if not skipped(action, old_schema)]
         try:
             self._make_room(actions)
             self._set_charset(actions)
@@ -174,7 +192,7 @@ class TableBuilder:
             self._read_expressions()
         except DataError:
             self.columns, self.key, self.unique, self.expressions, self.charset = before
-            self._stated = {}
+            self._stated, self.comments = {}, comments
             raise
 
     def _read_expressions(self) -> None:
@@ -265,7 +283,7 @@ class TableBuilder:
 
     def _make_room(self, actions: Sequence[ddl.AlterAction]) -> None:
         """Give up the columns that only the target has where a statement gives their names to other columns."""
-        taken = {_new_name(action).lower() for action in actions}
+        taken = {given_name(action).lower() for action in actions}
         self.columns = [c for c in self.columns if not c.dropped or c.name.lower() not in taken]
 
     def missing_in(self, known: TableSchema) -> list[Column]:
@@ -303,7 +321,7 @@ class TableBuilder:
 
         :raises DataError: a column is part of a key, or its old name belongs to another column now.
         """
-        for old_name, new_name in filter(None, map(_renamed, actions)):
+        for old_name, new_name in filter(None, map(renamed, actions)):
             old, new = _column(old_schema, old_name), self._get(new_name)
             self._demand_no_key(old)
             if self._find(old_name) is not None or any(old.id in known.columns for known in self.foreign.values()):
@@ -314,6 +332,7 @@ class TableBuilder:
             own = self._id(new_name, position)
             index = self.columns.index(new)
             self.columns[index : index + 1] = [_only_in_target(old), replace(new, id=own)]
+            self.comments.share(old.id, own)
             self.unique = {name: [own if i == old.id else i for i in key] for name, key in self.unique.items()}
             self.without_fill.add(own)
             for ids in (self._any_scale, self._updated):
@@ -347,6 +366,8 @@ class TableBuilder:
                     column = _column(old_schema, action.name)
                     default = None if action.default is None else default_of(action.default, column.type)
                     self._replace(column.id, default=default)
+                case ddl.SetComment():
+                    self.comments.of_table(action.comment)
                 case ddl.ConvertCharset():
                     self.columns = [c if c.dropped else _converted(c, action.charset) for c in self.columns]
                 case _:
@@ -472,6 +493,7 @@ class TableBuilder:
             self._any_scale.add(column_id)
         if definition.expression is not None:
             self._stated[column_id] = definition.expression
+        self.comments.of_column(column_id, definition.name, definition.comment)
         return Column(
             column_id,
             definition.name,
@@ -500,37 +522,6 @@ class TableBuilder:
         return _column(TableSchema(tuple(self.columns)), name)
 
 
-def _skipped(action: ddl.AlterAction, schema: TableSchema) -> bool:
-    """Return whether IF EXISTS or IF NOT EXISTS makes the clause do nothing."""
-    match action:
-        case ddl.AddColumn(if_not_exists=True):
-            return schema.named(action.definition.name) is not None
-        case ddl.DropColumn(if_exists=True):
-            return schema.named(action.name) is None
-        case ddl.ChangeColumn(if_exists=True):
-            return schema.named(action.old_name) is None
-    return False
-
-
-def policies_of(actions: Sequence[ddl.AlterAction]) -> list[str]:
-    """Return the policies that decide about clauses of a statement."""
-    drops = any(isinstance(action, ddl.DropColumn) for action in actions)
-    renames = any(map(_renamed, actions))
-    return [*([ON_DROP_COLUMN] if drops else []), *([ON_RENAME_COLUMN] if renames else [])]
-
-
-def _renamed(action: ddl.AlterAction) -> tuple[str, str] | None:
-    """Return the old and the new name of a column that a clause renames, None of others; case does not count."""
-    match action:
-        case ddl.RenameColumn():
-            names = action.old_name, action.new_name
-        case ddl.ChangeColumn():
-            names = action.old_name, action.definition.name
-        case _:
-            return None
-    return names if names[0].lower() != names[1].lower() else None
-
-
 def _only_in_target(column: Column) -> Column:
     """Return a column as it is once the source does not have it any more."""
     return replace(column, nullable=True, default=None, generated=False, auto_increment=False, dropped=True)
@@ -542,16 +533,6 @@ def _converted(column: Column, charset: str) -> Column:
     if charset == BINARY and column.type.name not in ("enum", "set"):
         return replace(column, type=settle(replace(column.type, charset=None), charset))
     return replace(column, type=replace(column.type, charset=charset)) if stated else column
-
-
-def _new_name(action: ddl.AlterAction) -> str:
-    """Return the name that a clause gives to a column, empty for other clauses."""
-    match action:
-        case ddl.AddColumn() | ddl.ChangeColumn():
-            return action.definition.name
-        case ddl.RenameColumn():
-            return action.new_name
-    return ""
 
 
 def _column(schema: TableSchema, name: str) -> Column:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from airflow_provider_cdc.core.model import clock_position
-from airflow_provider_cdc.core.model.clock_position import REPEAT_MS, SOURCE, is_clock_position, same_millisecond
+from airflow_provider_cdc.core.model.clock_position import SOURCE, is_clock_position
 from airflow_provider_cdc.core.model.formula import Computed
 from airflow_provider_cdc.core.model.relation import RelationChange
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
@@ -113,18 +112,6 @@ class SchemaChange:
         return SchemaChange(**{**data, "structure": structure, "relation": relation})
 
 
-def sent_apart(one: SchemaChange, other: SchemaChange) -> bool:
-    """Return whether one of two equal statements is the other, sent again long after it."""
-    if one.stale or other.stale or clock_position.sent_apart(one.position, other.position):
-        return True
-    return one.sent is not None and other.sent is not None and abs(one.sent - other.sent) > REPEAT_MS
-
-
-def order_of_sending(change: SchemaChange) -> tuple[str, int, str]:
-    """Return a sort key for statements by the time of sending; a copy may have the position of another partition."""
-    return same_millisecond(change.position), change.sent or 0, change.position
-
-
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
     """Hold the schema that a table has from a position on.
@@ -219,6 +206,8 @@ class TableTimeline:
     :param unwritten: columns of the source that its rows lack in the stream, though a snapshot may have them.
     :param unseen: positions of changes that only rows show, in a log without DDL.
     :param failovers: positions at which another server took over, which may lack rows of the table.
+    :param comment: what the source says of it, empty where it says nothing any more, None where it never did.
+    :param comments: the same of columns, by id.
     :param described_at: Kafka's time, in milliseconds, of the snapshot's statement that made it known, None where no
         snapshot did.
     """
@@ -244,6 +233,8 @@ class TableTimeline:
     unseen: list[str] = field(default_factory=list)
     failovers: list[str] = field(default_factory=list)
     clear_times: dict[str, int] = field(default_factory=dict)
+    comment: str | None = field(default=None, compare=False)
+    comments: dict[int, str] = field(default_factory=dict, compare=False)
 
     @property
     def name(self) -> TableName | None:
@@ -333,6 +324,8 @@ class TableTimeline:
             **({"left_out": self.left_out} if self.left_out else {}),
             **({"unwritten": self.unwritten} if self.unwritten else {}),
             **({"clear_times": self.clear_times} if self.clear_times else {}),
+            **({} if self.comment is None else {"comment": self.comment}),
+            **({"comments": [*self.comments.items()]} if self.comments else {}),
         }
 
     @staticmethod
@@ -355,6 +348,8 @@ class TableTimeline:
             left_out=list(data.get("left_out", ())),
             unwritten=list(data.get("unwritten", ())),
             clear_times=dict(data.get("clear_times", {})),
+            comment=data.get("comment"),
+            comments={column: text for column, text in data.get("comments", ())},
         )
 
 

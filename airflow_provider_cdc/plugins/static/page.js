@@ -8,6 +8,7 @@ const { createElement: h, Fragment, useCallback, useEffect, useState } = globalT
 const { Link, useSearchParams } = globalThis.ReactRouterDOM;
 
 const REFRESH_MS = 30_000;
+const NEW_MS = 120_000; // a figure that is younger shows no age
 const PAGE = 50;
 const SPANS = { "6 hours": 6, "24 hours": 24, "7 days": 24 * 7, "30 days": 24 * 30 };
 const api = (path) => new URL(`cdc/api/${path}`, document.baseURI).href;
@@ -74,6 +75,7 @@ function Time({ at }) {
   return h("time", { dateTime: moment.toISOString(), title: `${ago(moment)} (UTC)` }, text);
 }
 
+const age = (at) => duration((Date.now() - Date.parse(at)) / 1000);
 const ago = (moment) => `${duration((Date.now() - moment.getTime()) / 1000)} ago`;
 
 // ---- parts
@@ -86,9 +88,31 @@ function Note({ kind = "plain", children }) {
   return h("p", { className: `cdc-note cdc-note-${kind}`, role: kind === "bad" ? "alert" : undefined }, children);
 }
 
+const FIRST_PIPELINE = `name: shop
+source:
+  topics: shopdb\\.shop\\..*
+  format: debezium-json
+  schema_topic: shopdb
+sink:
+  root: /data/lake
+policy:
+  engine: inline`;
+
+const FIRST_TASK = 'CdcSyncOperator(task_id="sync", pipeline="/dags/shop.yaml")';
+
+/** Invite to a first pipeline: nothing is wrong where none has run. */
+function Welcome({ title, children }) {
+  const code = (text) => h("code", { className: "cdc-code" }, text);
+  return h("div", { className: "cdc-welcome" }, h("h2", null, title), children,
+    h("ol", null,
+      h("li", null, "Describe where the changes are and where the tables are to be, as ", code("shop.yaml"), ":", h("pre", { className: "cdc-code" }, FIRST_PIPELINE)),
+      h("li", null, code("airflow-cdc doctor shop.yaml"), " looks at broker, ledger and lake, and says what is missing."),
+      h("li", null, code("airflow-cdc sync shop.yaml"), " runs the first batch. In a DAG it is ", code(FIRST_TASK), ".")),
+    h("p", null, "The page Quick start of the documentation has each step."));
+}
+
 const LEDGER_STATES = {
-  "ledger.missing": "There is no ledger yet. The first batch creates it.",
-  "ledger.version": "Another release of the provider made the ledger. The next batch of a newer release upgrades it.",
+  "ledger.version": "Another release of the provider made the ledger's tables. Install that release here, or let pipelines and page name an empty database: the next run takes over what the lake knows.",
 };
 
 /** Say why a ledger cannot be read, or show what was read from it. */
@@ -97,6 +121,10 @@ function Answered({ answer, children }) {
   if (!answer.data) return h(Note, null, "Loading …");
   const { ledger } = answer.data;
   if (!ledger || ledger.state === "ok") return children(answer.data);
+  if (ledger.state === "missing") {
+    return h(Welcome, { title: "There is no ledger yet: the first batch creates it" },
+      h("p", null, "Have batches run already? Then the api-server looks elsewhere than they do: compare page_ledgers in the section [cdc] with the ledger of the pipelines, and of a file AIRFLOW_HOME and the mounted folders."));
+  }
   const general =
     ledger.state === "unreachable"
       ? "The ledger is not reachable from the api-server."
@@ -156,25 +184,53 @@ function RunLink({ run, children }) {
   if (!run) return h("span", { className: "cdc-muted" }, "–");
   const part = encodeURIComponent;
   const mapped = run.map_index >= 0 ? `/mapped/${run.map_index}` : "";
-  const to = `/dags/${part(run.dag_id)}/runs/${part(run.run_id)}/tasks/${part(run.task_id)}${mapped}`;
+  // The task's first tab is its log, of the try that the address names.
+  const to = `/dags/${part(run.dag_id)}/runs/${part(run.run_id)}/tasks/${part(run.task_id)}${mapped}?${query({ try_number: run.try_number })}`;
   return h(Link, { to, title: `${run.dag_id} / ${run.run_id} / ${run.task_id}, try ${run.try_number}` }, children ?? run.run_id);
 }
 
-/** Show the lag of now; an old one is unknown, and says when it was seen. */
+/** Show the lag of now, with its age where it is not of the last minutes; an old one is unknown, and says when it was seen. */
 function Lag({ lag, since }) {
+  const held = since ? h("span", { className: "cdc-late" }, ` tables not applied for ${age(since)}`) : null;
+  return h(Fragment, null, h(Figure, { lag }), held);
+}
+
+function Figure({ lag }) {
   if (!lag) return h("span", { className: "cdc-muted", title: "no sensor or sync has recorded the lag" }, "unknown");
   const records = lag.records === null ? "" : `, ${plural(lag.records, "record")}`;
-  const seen = `${duration(lag.seconds)}${records}`;
-  const age = ago(new Date(lag.seen_at));
-  if (!lag.present) return h("span", { className: "cdc-late", title: `then ${seen}` }, `unknown, last seen ${age}`);
-  const held = since ? h("span", { className: "cdc-late" }, ` tables not applied for ${duration((Date.now() - Date.parse(since)) / 1000)}`) : null;
-  return h("span", { title: `seen ${age}` }, seen, held);
+  const figure = `${duration(lag.seconds)}${records}`;
+  const seen = ago(new Date(lag.seen_at));
+  const usual = lag.usual_seconds === null ? "somebody looked once" : `somebody looks every ${duration(lag.usual_seconds)}`;
+  if (!lag.present) return h("span", { className: "cdc-late", title: `then ${figure}; ${usual}` }, `unknown, last seen ${seen}`);
+  const old = Date.now() - Date.parse(lag.seen_at) > NEW_MS;
+  return h("span", { title: `seen ${seen}; ${usual}` }, figure, old && h("span", { className: "cdc-muted" }, ` ${seen}`));
+}
+
+const STATES = {
+  stale: "nobody has run it for longer than twice the usual time",
+  interrupted: "a batch is begun and nobody works on it: the next run finishes it",
+  running: "somebody works on a batch",
+  new: "no batch was planned yet",
+};
+
+/** Show the state of a pipeline, and of one that rests for how long. */
+function PipelineState({ pipeline }) {
+  const usual = pipeline.usual_seconds === null ? "" : `; usually it runs every ${duration(pipeline.usual_seconds)}`;
+  const rest = pipeline.rests ? ` not run for ${age(pipeline.ran_at)}` : "";
+  return h("span", { title: STATES[pipeline.state] && `${STATES[pipeline.state]}${usual}` },
+    h(State, { state: pipeline.state }), rest && h("span", { className: "cdc-late" }, rest));
+}
+
+/** Say how much of the log was read since a table stopped: what it lacks is among these records. */
+function ReadSince({ records, atLeast }) {
+  if (records === null || records === undefined) return null;
+  return h("span", { className: "cdc-late", title: "records of all tables: those of this one among them are not applied" }, ` ${atLeast ? "at least " : ""}${plural(records, "record")} read since`);
 }
 
 /** Say when and why the last attempt at a batch failed, with the way to its log. */
 function Attempt({ attempt }) {
   return h("span", { className: "cdc-attempt" }, " ", h("span", { className: "cdc-code" }, attempt.code), ` ${ago(new Date(attempt.at))} `,
-    attempt.run && h(RunLink, { run: attempt.run }));
+    attempt.run && h(RunLink, { run: attempt.run }, `log of ${attempt.run.task_id}, ${attempt.run.run_id}`));
 }
 
 // ---- list of pipelines
@@ -189,7 +245,7 @@ function LedgerPipelines({ ledger, single }) {
     className: p.tables.parked || p.attempt ? "cdc-row-bad" : undefined,
     cells: [
       h(Link, { to: { search: `?${query({ pipeline: p.name, ledger })}` } }, p.name),
-      h(Fragment, null, h(State, { state: p.state }), p.attempt && h(Attempt, { attempt: p.attempt })),
+      h(Fragment, null, h(PipelineState, { pipeline: p }), p.attempt && h(Attempt, { attempt: p.attempt })),
       h(Lag, { lag: p.lag, since: p.unsettled_since }),
       h(Fragment, null, h(Time, { at: p.cut?.source_time }), p.cut && !p.cut.consistent && h("span", { className: "cdc-muted" }, " not of all tables")),
       p.tables.parked ? h("strong", { className: "cdc-bad" }, number(p.tables.parked)) : "0",
@@ -204,7 +260,9 @@ function LedgerPipelines({ ledger, single }) {
     numbers("OK"), column("Last batch"), column("At (UTC)"), column("Run")];
   return h(Section, { title: single ? "Pipelines" : `Ledger ${ledger}`, tools: h(Search, { value: search, onChange: look, label: "Pipeline name" }) },
     h(Answered, { answer }, (data) => h(Fragment, null,
-      h(Table, { head, rows: rows(data), empty: search ? "No pipeline has such a name." : "No batch of a pipeline was planned yet." }),
+      data.total + data.hidden === 0 && !search
+        ? h(Welcome, { title: "No pipeline has run yet" })
+        : h(Table, { head, rows: rows(data), empty: search ? "No pipeline has such a name." : "You may see no pipeline." }),
       data.hidden > 0 && h(Note, null, `${plural(data.hidden, "pipeline")} not shown: you may not read the DAG, or this Airflow does not know it.`),
       h(Pager, { offset, shown: data.pipelines.length, total: data.total, onMove: setOffset }))));
 }
@@ -300,15 +358,15 @@ function TablesSection({ ledger, name, onTable, chosen }) {
     className: t.state === "parked" ? "cdc-row-bad" : t.id === chosen ? "cdc-row-chosen" : undefined,
     cells: [
       h("button", { type: "button", className: "cdc-link", onClick: () => onTable(t.id === chosen ? null : t.id) }, `${t.database}.${t.table}`),
-      h(State, { state: t.state }),
+      h(Fragment, null, h(State, { state: t.state }), t.held?.since && h("span", { className: "cdc-late", title: `since batch ${t.held.seq}` }, ` for ${t.held.at_least ? "at least " : ""}${age(t.held.since)}`)),
       h("span", { className: "cdc-reason" }, t.reason || t.notes.join("; ")),
-      h(Time, { at: t.source_time }),
+      h(Fragment, null, h(Time, { at: t.source_time }), h(ReadSince, { records: t.held?.records, atLeast: t.held?.at_least })),
       h(Proof, { table: t }),
       number(t.columns), number(t.version), number(t.applied_seq),
       h("span", { className: "cdc-location" }, t.location),
     ],
   }));
-  const head = [column("Table"), column("State"), column("Reason or note"), column("Source time (UTC)"), column("Proved"), numbers("Columns"), numbers("Version"), numbers("Batch"), column("Location")];
+  const head = [column("Table"), column("State"), column("Reason or note"), column("Applied up to (source time, UTC)"), column("Proved"), numbers("Columns"), numbers("Version"), numbers("Batch"), column("Location")];
   return h(Section, { title: "Tables", tools }, h(Answered, { answer }, (data) => h(Fragment, null,
     h(Table, { head, rows: rows(data), empty: view.search || view.state ? "No table matches." : "No table yet." }),
     h(Pager, { offset: view.offset, shown: data.tables.length, total: data.total, onMove: (offset) => setView({ ...view, offset }) }))));
@@ -408,10 +466,11 @@ function QuarantineSection({ ledger, name }) {
 function Facts({ pipeline }) {
   const { batch, cut, lag, tables } = pipeline;
   const facts = [
-    ["State", h(State, { state: pipeline.state })],
+    ["State", h(PipelineState, { pipeline })],
     pipeline.attempt && ["Last attempt failed", h(Attempt, { attempt: pipeline.attempt })],
     ["Lag", h(Lag, { lag, since: pipeline.unsettled_since })],
-    pipeline.unsettled_since && ["Not applied since (UTC)", h(Time, { at: pipeline.unsettled_since })],
+    pipeline.unsettled_since && ["Not applied since (UTC)",
+      h(Fragment, null, h(Time, { at: pipeline.unsettled_since }), h(ReadSince, { records: pipeline.unsettled_records }))],
     ["Cut (source time, UTC)", h(Time, { at: cut?.source_time })],
     ["Position", h("span", { className: "cdc-code" }, cut?.position ?? "–")],
     ["All tables at the cut", cut ? (cut.consistent ? "yes" : "no") : "–"],

@@ -14,6 +14,7 @@ from spark_jobs.sinks.delta.commit_marks import COMPACTION
 # commits that leave a table's rows as they are
 _MAINTENANCE = frozenset(
     {"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "CHECKPOINT", "REORG", "ADD FEATURE"}
+    | {"UPDATE FIELD METADATA", "UPDATE TABLE METADATA"}  # comments, by delta-rs
 )
 
 
@@ -35,6 +36,14 @@ class CommitHistory:
                 app = str(self._facts(entry).get("app", ""))
                 if app or (of_anybody and not self._keeps_rows(entry)):
                     return app
+        return None
+
+    def newest_rows_version(self) -> int | None:
+        """Return the version of the newest commit that may have changed rows, None where the log no longer has it."""
+        for limit in (50, None):
+            for entry in self._table.history(limit):
+                if not self._keeps_rows(entry):
+                    return int(entry["version"])
         return None
 
     def facts(self, app: str) -> dict[str, Any] | None:

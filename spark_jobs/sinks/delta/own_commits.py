@@ -22,6 +22,7 @@ from deltalake import DeltaTable, Schema
 from deltalake.transaction import AddAction, RemoveAction
 
 from airflow_provider_cdc.core.json_documents import json_bytes, json_data
+from spark_jobs.sinks.delta.comments import Said, said_by
 from spark_jobs.sinks.delta.deletion_vectors import FEATURE
 
 _CHECKPOINT_EVERY = 10  # versions: Delta's default
@@ -35,6 +36,7 @@ def first_commit(
     custom: dict[str, str],
     transaction: tuple[str, int],
     configuration: Mapping[str, str | None],
+    said: Said,
 ) -> tuple[str, bytes]:
     """Return name and content of the file that makes a table.
 
@@ -42,15 +44,16 @@ def first_commit(
     :param custom: metadata of the commit.
     :param transaction: application and batch.
     :param configuration: the table's properties.
+    :param said: what it says of itself.
     """
     operation = {"operation": "CREATE TABLE", "operationParameters": {"mode": "ErrorIfExists"}}
-    metadata = {"id": str(uuid.uuid4()), "name": None, "description": None, "createdTime": _now()}
+    metadata = {"id": str(uuid.uuid4()), "name": None, "createdTime": _now()}
     protocol: dict[str, Any] = {"minReaderVersion": 1, "minWriterVersion": 2}
     if has_local_times(schema):
         protocol = _protocol([], [], [_LOCAL_TIMES])
     actions = [
         {"protocol": protocol},
-        {"metaData": _metadata({**metadata, "configuration": configuration}, schema)},
+        {"metaData": _metadata({**metadata, "configuration": configuration}, Schema.from_arrow(schema), said)},
         *map(_add, added),
     ]
     return _document(0, operation, custom, actions, transaction)
@@ -88,6 +91,7 @@ def later_commit(
     custom: dict[str, str],
     transaction: tuple[str, int] | None,
     configuration: Mapping[str, str | None] | None = None,
+    said: Said | None = None,
 ) -> tuple[str, bytes]:
     """Return name and content of the file behind a table's newest one that gives it other columns, or deletes rows.
 
@@ -95,18 +99,19 @@ def later_commit(
     :param schema: the table's columns then, None where they stay.
     :param transaction: application and batch; None for maintenance.
     :param configuration: the table's properties then, None where they stay.
+    :param said: what the table says of itself then, None where that stays.
     """
     known, protocol = table.metadata(), table.protocol()
     metadata = {
         "id": str(known.id),
         "name": known.name,
-        "description": known.description,
         "createdTime": known.created_time,
         "configuration": known.configuration if configuration is None else configuration,
     }
     actions: list[dict[str, Any]] = []
-    if schema is not None or configuration is not None:
-        actions.append({"metaData": _metadata(metadata, table.schema() if schema is None else schema)})
+    if schema is not None or configuration is not None or said is not None:
+        columns = table.schema() if schema is None else Schema.from_arrow(schema)
+        actions.append({"metaData": _metadata(metadata, columns, said or said_by(table))})
     needed = [_LOCAL_TIMES] if schema is not None and has_local_times(schema) else []
     needed += [FEATURE] if files.vectors else []
     features = list(protocol.writer_features or ())
@@ -152,9 +157,9 @@ def _now() -> int:
     return int(time.time() * 1000)
 
 
-def _metadata(known: dict[str, Any], schema: pa.Schema | Schema) -> dict[str, Any]:
-    columns = (schema if isinstance(schema, Schema) else Schema.from_arrow(schema)).to_json()
-    return {**known, "format": {"provider": "parquet", "options": {}}, "schemaString": columns, "partitionColumns": []}
+def _metadata(known: dict[str, Any], schema: Schema, said: Said) -> dict[str, Any]:
+    files = {"format": {"provider": "parquet", "options": {}}, "partitionColumns": []}
+    return {**known, "description": said.description or None, **files, "schemaString": said.on(schema).to_json()}
 
 
 def _protocol(readers: list[str], writers: list[str], features: list[str]) -> dict[str, Any]:

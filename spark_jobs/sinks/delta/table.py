@@ -175,6 +175,10 @@ class DeltaLocation:
         """Return the application of the newest commit that may have changed rows (``contract.Stored``)."""
         return self._history.newest_app(of_anybody=of_anybody)
 
+    def newest_rows_version(self) -> int | None:
+        """Return the version of the newest commit that may have changed rows, None where the log no longer has it."""
+        return self._history.newest_rows_version()
+
     def facts(self, app: str) -> dict[str, Any] | None:
         """Return the facts of an application's newest commit, None where the log no longer has it."""
         return self._history.facts(app)

@@ -11,11 +11,14 @@ import pyarrow as pa
 from deltalake import CommitProperties, Schema, TableFeatures
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
+from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError
 from airflow_provider_cdc.core.json_documents import json_bytes
+from airflow_provider_cdc.core.model.table_comments import NO_COMMENTS
 from spark_jobs.sinks.commits import Commit
+from spark_jobs.sinks.delta.comments import Said, said_after, said_by
 from spark_jobs.sinks.delta.commit_marks import COMPACTION, custom_metadata, properties
 from spark_jobs.sinks.delta.deletion_vectors import write_vectors
 from spark_jobs.sinks.delta.logged_files import logged_files
@@ -35,11 +38,13 @@ from spark_jobs.sinks.table_properties import property_change
 class TableCommits:
     """Makes commits to one table.
 
-    :param layout: gives the table its properties with the next commit; None where it keeps them.
+    :param columns: give the table its properties and comments with the next commit; None where it keeps them.
     """
 
-    def __init__(self, target: DeltaLocation, layout: TableLayout | None = None) -> None:
-        self._target, self._layout = target, layout
+    def __init__(self, target: DeltaLocation, columns: TargetSchema | None = None) -> None:
+        self._target, self._layout = target, None if columns is None else columns.layout
+        self._comments = NO_COMMENTS if columns is None else columns.comments
+        self._said: Said | None = None  # by the table after the commit, None where that stays
 
     def commit_files(
         self,
@@ -70,12 +75,14 @@ class TableCommits:
             raise refused("it may only be appended to", target.location, target.properties)
         changes = mode == "append" and bool(target.lacks_columns(schema))
         changes = changes or mode == "overwrite" or (has_local_times(schema) and not self._has_local_times)
+        says_otherwise = self._says_otherwise(schema, mode)
+        self._said = self._said_after(schema) if changes or says_otherwise else None
         if target.deleted or deleted:
             columns = schema if changes else None
             target.guarded(lambda: self._commit_vectors(columns, added, removed, mode, commit, deleted or {}))
         elif changes and (mode != "overwrite" or (has_local_times(schema) and not self._has_local_times)):
             target.guarded(lambda: self._change(schema, added, removed, mode, commit))
-        elif self._configuration is not None:
+        elif self._configuration is not None or says_otherwise:
             columns = schema if mode == "overwrite" else None
             target.guarded(lambda: self._change(columns, added, removed, mode, commit))
         else:
@@ -88,6 +95,21 @@ class TableCommits:
         change = None if self._layout is None else property_change(stored, self._layout.properties)
         return change.applied_to(stored) if change and self._target.creates_itself else None
 
+    def _said_after(self, schema: pa.Schema) -> Said:
+        """Return what the table says of itself after a commit."""
+        return said_after(self._target.table if self._target.exists else None, schema.names, self._comments)
+
+    def _says_otherwise(self, schema: pa.Schema, mode: str) -> bool:
+        """Return whether a commit has to say so that the table says something else of itself, and can."""
+        if not self._comments.mark or not self._target.creates_itself:
+            return False
+        now, then = said_by(self._target.table), self._said_after(schema)
+        return now.description != then.description or (mode != "overwrite" and now.columns != then.columns)
+
+    def _columns(self, schema: pa.Schema) -> Schema:
+        """Return columns with their comments."""
+        return self._said_after(schema).on(Schema.from_arrow(schema))
+
     @property
     def _has_local_times(self) -> bool:
         return "timestampNtz" in (self._target.table.protocol().writer_features or ())
@@ -97,7 +119,7 @@ class TableCommits:
     ) -> None:
         """Commit by delta-rs."""
         table = self._target.table
-        columns = Schema.from_arrow(schema) if mode == "overwrite" else table.schema()
+        columns = self._columns(schema) if mode == "overwrite" else table.schema()
         table.create_write_transaction([*added, *removed], mode, columns, commit_properties=properties(commit))
 
     def _commit_vectors(
@@ -119,7 +141,8 @@ class TableCommits:
         marks = {"cdc": json_bytes(COMPACTION).decode()} if commit is None else custom_metadata(commit)
         transaction = None if commit is None else (commit.app, commit.seq)
         files = LaterFiles(added, removed, vectors, before)
-        self._create_commit(*later_commit(target.table, schema, files, marks, transaction, self._configuration))
+        mine = (marks, transaction, self._configuration, self._said)
+        self._create_commit(*later_commit(target.table, schema, files, *mine))
 
     def _change(
         self, schema: pa.Schema | None, added: list[AddAction], removed: list[RemoveAction], mode: str, commit: Commit
@@ -140,20 +163,21 @@ class TableCommits:
             return
         if mode == "overwrite":
             removed = [file.removal() for file in all_files(target.live, None)]
-        mine = (custom_metadata(commit), (commit.app, commit.seq), self._configuration)
+        mine = (custom_metadata(commit), (commit.app, commit.seq), self._configuration, self._said)
         self._create_commit(*later_commit(target.table, schema, LaterFiles(added, removed), *mine))
 
     def _create(self, schema: pa.Schema, added: list[AddAction], commit: Commit) -> None:
         target = self._target
         if target.creates_itself:
             mine = (custom_metadata(commit), (commit.app, commit.seq), self._configuration or {})
-            self._create_commit(*first_commit(schema, added, *mine))
+            self._create_commit(*first_commit(schema, added, *mine, self._said_after(schema)))
             return
         create_table_with_add_actions(
             target.location,
-            Schema.from_arrow(schema),
+            self._columns(schema),
             added,
             "error",
+            description=self._said_after(schema).description or None,
             storage_options=target.options or None,
             commit_properties=properties(commit),
         )

@@ -102,8 +102,8 @@ def _write_files(target: DeltaLocation, action: Action, *, on_read: bool) -> Non
     # from here on the files stay: a commit that seems to fail may have gone through
     added = [*(file for part in action.parts for file in part.added), *added]
     mode = {"create": "error", "overwrite": "overwrite"}.get(action.verb, "append")
-    layout = None if action.columns is None else action.columns.layout
-    TableCommits(target, layout).commit_files(_numbered(files.schema), added, removed, mode, action.commit, deleted)
+    commits = TableCommits(target, action.columns)
+    commits.commit_files(_numbered(files.schema), added, removed, mode, action.commit, deleted)
 
 
 def _write_rows(

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
+import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import (
     BadRequestError,
@@ -23,7 +24,7 @@ from pyiceberg.exceptions import (
 from sqlalchemy.exc import DBAPIError
 
 from airflow_provider_cdc.core.config.sinks.iceberg_options import PREFIX, catalog_properties
-from airflow_provider_cdc.core.errors import CdcError, SinkError, UnavailableError
+from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import may_be_caught
 from spark_jobs.sinks.names import NameRule
 
@@ -88,6 +89,9 @@ def as_sink_error(error: BaseException, where: dict[str, Any]) -> CdcError:
             where=where,
             hint="run again when it answers",
         )
+    if isinstance(error, (EOFError, pa.ArrowInvalid)):
+        hint = f"the next batch tries again; if it lasts, restore the file, or {REBUILD}"
+        return SinkError("sink.unreadable", f"a file of the table cannot be read: {text}", where=where, hint=hint)
     if isinstance(error, UnauthorizedError):
         hint = "correct the connection named by sink.connection"
         return SinkError("sink.refused", f"the catalog refuses the login: {text}", where=where, hint=hint)

@@ -45,12 +45,14 @@ class Fields:
     :param fields: Iceberg's id of each.
     :param columns: names and types, as rows are handed over.
     :param elements: Iceberg's id of the elements, of each field that is a list.
+    :param comments: by the names of columns.
     """
 
     ids: tuple[int, ...]
     fields: tuple[int, ...]
     columns: pa.Schema
     elements: Mapping[int, int]
+    comments: Mapping[str, str]
 
     def schema(self, schema_id: int = 0) -> Schema:
         """Return Iceberg's schema."""
@@ -59,7 +61,7 @@ class Fields:
 
     def _field(self, number: int, column: pa.Field) -> NestedField:
         kind = iceberg_type(column.type, self.elements.get(number, 0))
-        return NestedField(number, column.name, kind, required=False)
+        return NestedField(number, column.name, kind, required=False, doc=self.comments.get(column.name))
 
     def property(self, before: str = "[]") -> str:
         """Return what the table's property :data:`COLUMNS` says of them.
@@ -75,7 +77,7 @@ class Fields:
         ordinals = [self.columns.get_field_index(name) for name in names]
         columns = pa.schema([self.columns.field(ordinal) for ordinal in ordinals])
         ids, fields = (tuple(every[ordinal] for ordinal in ordinals) for every in (self.ids, self.fields))
-        return Fields(ids, fields, columns, self.elements)
+        return Fields(ids, fields, columns, self.elements, self.comments)
 
     def name_of(self, field: int) -> str | None:
         """Return the name of a field, None where the table does not have it."""
@@ -132,7 +134,8 @@ def first_fields(columns: TargetSchema) -> Fields:
     count = len(columns.ids)
     lists = [number for number, column in enumerate(columns.columns, 1) if pa.types.is_list(column.type)]
     elements = {number: count + ordinal for ordinal, number in enumerate(lists, 1)}
-    return Fields(columns.ids, tuple(range(1, count + 1)), columns.columns, elements)
+    comments = columns.comments.of_columns(columns.columns.names, {})
+    return Fields(columns.ids, tuple(range(1, count + 1)), columns.columns, elements, comments)
 
 
 def next_fields(columns: TargetSchema, stored: Fields, metadata: TableMetadata) -> Fields:
@@ -150,7 +153,14 @@ def next_fields(columns: TargetSchema, stored: Fields, metadata: TableMetadata) 
         elif field in stored.elements:
             elements[field] = stored.elements[field]
         fields.append(field)
-    return Fields(columns.ids, tuple(fields), columns.columns, elements)
+    names = dict(zip(stored.ids, stored.columns.names, strict=True))
+    said = {
+        name: stored.comments[names[own]]
+        for own, name in zip(columns.ids, columns.columns.names, strict=True)
+        if names.get(own) in stored.comments
+    }
+    comments = columns.comments.of_columns(columns.columns.names, said)
+    return Fields(columns.ids, tuple(fields), columns.columns, elements, comments)
 
 
 def stored_fields(schema: Schema, properties: Mapping[str, str]) -> Fields:
@@ -166,7 +176,9 @@ def stored_fields(schema: Schema, properties: Mapping[str, str]) -> Fields:
         columns.append(pa.field(field.name, _NARROW.get(narrow) or arrow_type(field.field_type)))
         if isinstance(field.field_type, ListType):
             elements[field.field_id] = field.field_type.element_id
-    return Fields(tuple(ids), tuple(field.field_id for field in schema.fields), pa.schema(columns), elements)
+    numbers = tuple(field.field_id for field in schema.fields)
+    comments = {field.name: field.doc for field in schema.fields if field.doc}
+    return Fields(tuple(ids), numbers, pa.schema(columns), elements, comments)
 
 
 def arrow_type(kind: IcebergType) -> pa.DataType:

@@ -49,6 +49,7 @@ from airflow_provider_cdc.core.json_documents import json_bytes
 from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.iceberg.catalogs import UNKNOWN, Existing, Refused, as_sink_error, reaching
 from spark_jobs.sinks.iceberg.columns import COLUMNS, Fields, first_fields, next_fields
+from spark_jobs.sinks.iceberg.comments import holdable, with_comment
 from spark_jobs.sinks.iceberg.live_files import LiveFiles
 from spark_jobs.sinks.iceberg.new_files import NewFiles, PartitionedFiles
 from spark_jobs.sinks.iceberg.partitions import SPEC, RowPartitions, spec_after, spec_by_id, spec_property
@@ -113,6 +114,7 @@ class TableCommit:
 
     def __init__(self, target: IcebergTable, columns: TargetSchema | None, commit: Commit | None) -> None:
         self._target, self._commit = target, commit
+        columns = None if columns is None else holdable(columns, target.catalog)
         self._layout = layout = None if columns is None else columns.layout
         self._order = [] if columns is None else columns.order
         self._created: tuple[TableUpdate, ...] = ()
@@ -129,7 +131,10 @@ class TableCommit:
                 self.spec = spec_after(self.fields, columns.layout, None, target.where)
                 self._metadata, self.io = self._staged()
             stored = self._metadata.properties
-        self._changed = PropertyChange() if layout is None else property_change(stored, layout.properties, _NEW_TABLE)
+        self._changed = PropertyChange()
+        if columns is not None:
+            change = property_change(stored, columns.layout.properties, _NEW_TABLE)
+            self._changed = with_comment(change, stored, columns)
         self.folder = self._metadata.location.rstrip("/")
 
     def _staged(self) -> tuple[TableMetadata, FileIO]:

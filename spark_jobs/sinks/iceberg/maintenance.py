@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from math import inf
 from typing import Any
 
 from pyarrow import fs
@@ -13,6 +14,7 @@ from pyiceberg.table.snapshots import Operation
 from airflow_provider_cdc.core.apply.target_schema import row_order
 from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
+from airflow_provider_cdc.core.errors import SinkError
 from spark_jobs.sinks.iceberg.catalogs import reaching
 from spark_jobs.sinks.iceberg.committing import TableCommit, expire, set_properties
 from spark_jobs.sinks.iceberg.live_files import LiveFile, LiveFiles, bounds_of, only_path
@@ -40,7 +42,7 @@ def maintain(
     report.compacted += gone
     report.written += written
     target = target.newest()
-    old = _old_snapshots(target, maintenance.keep_hours)
+    old = _old_snapshots(target, None if maintenance.purge else maintenance.keep_hours)
     if old:
         before = _known_files(target)
         expire(target, old)
@@ -48,6 +50,13 @@ def maintain(
         report.vacuumed += _remove(target, before - _known_files(target))
     report.vacuumed += _remove_orphans(target)
     report.version = target.version
+    if maintenance.purge and len(target.table.metadata.snapshots) > 1:
+        raise SinkError(
+            "maintain.versions_named",
+            "branches or tags of others name older versions of the table, whose files stay",
+            where=target.where,
+            hint="remove them, and purge the table again",
+        )
 
 
 def compact(target: IcebergTable, file_bytes: int, first: str | None, order: Sequence[str] = ()) -> tuple[int, int]:
@@ -120,11 +129,14 @@ def _groups(files: Sequence[LiveFile], file_bytes: int) -> Iterator[list[LiveFil
         yield group
 
 
-def _old_snapshots(target: IcebergTable, keep_hours: int) -> list[int]:
-    """Return the snapshots that are older than the time to keep, and that no branch or tag names."""
+def _old_snapshots(target: IcebergTable, keep_hours: int | None) -> list[int]:
+    """Return the snapshots that are older than the time to keep, and that no branch or tag names.
+
+    :param keep_hours: None for those of any age.
+    """
     metadata, newest = target.table.metadata, target.snapshot
     named = {reference.snapshot_id for reference in metadata.refs.values()}
-    until = int(time.time() * 1000) - keep_hours * _HOUR
+    until = inf if keep_hours is None else int(time.time() * 1000) - keep_hours * _HOUR
     return [
         one.snapshot_id
         for one in metadata.snapshots

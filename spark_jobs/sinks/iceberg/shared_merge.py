@@ -22,6 +22,7 @@ from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.core.model.table_comments import TableComments
 from airflow_provider_cdc.core.plain_data import from_plain, to_plain
 from airflow_provider_cdc.core.sizes import files_text, size_text
 from spark_jobs.lake.storage import Storage
@@ -105,7 +106,8 @@ def _base(target: IcebergTable, commit: TableCommit) -> list[Any]:
 def _columns_document(columns: TargetSchema) -> dict[str, Any]:
     schema = base64.b64encode(columns.columns.serialize().to_pybytes()).decode()
     layout = to_plain(columns.layout)
-    return {"ids": list(columns.ids), "schema": schema, "key": list(columns.key), "layout": layout}
+    said = to_plain(columns.comments)
+    return {"ids": list(columns.ids), "schema": schema, "key": list(columns.key), "layout": layout, "comments": said}
 
 
 def _columns_of(document: Mapping[str, Any] | None) -> TargetSchema | None:
@@ -113,7 +115,8 @@ def _columns_of(document: Mapping[str, Any] | None) -> TargetSchema | None:
         return None
     schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(document["schema"])))
     layout = from_plain(TableLayout, document["layout"])
-    return TargetSchema(tuple(document["ids"]), schema, tuple(document["key"]), layout)
+    comments = from_plain(TableComments, document["comments"])
+    return TargetSchema(tuple(document["ids"]), schema, tuple(document["key"]), layout, comments)
 
 
 @dataclass(frozen=True, slots=True)

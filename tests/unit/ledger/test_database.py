@@ -173,11 +173,21 @@ def test_a_reader_sees_what_a_writer_commits_and_changes_nothing(url: str) -> No
 
 
 def test_a_reader_creates_no_file_and_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match=r"ledger\.missing"):
-        _names(_database_of(f"sqlite:///{tmp_path / 'ledger.db'}"))
-    with pytest.raises(UnavailableError):
-        _names(_database_of(f"sqlite:///{tmp_path / 'sub' / 'ledger.db'}"))
+    for file in ("ledger.db", "airflow/cdc/ledger.db"):
+        with pytest.raises(LedgerError, match=r"ledger\.missing.*the first batch creates it"):
+            _names(_database_of(f"sqlite:///{tmp_path / file}"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_a_reader_may_not_look_into_is_no_missing_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", refused)  # root may look into every folder
+    with pytest.raises(UnavailableError):
+        _names(_database_of(f"sqlite:///{tmp_path / 'ledger.db'}"))
 
 
 def test_a_reader_creates_no_tables(url: str) -> None:

@@ -47,7 +47,14 @@ def test_a_table_that_never_was_well_counts_from_its_first_batch(url: str) -> No
     assert table.source_time is None
 
 
-def test_times_of_the_newest_batches(url: str) -> None:
+def test_a_table_whose_earlier_states_are_forgotten_is_not_applied_for_that_long_at_least(url: str) -> None:
     ledger = Ledger(url)
-    times = [batch(ledger, "shop", sync_run(hour)).planned_at for hour in (1, 2, 3)]
-    assert ledger.batch_times("shop", 2) == times[1:]
+    batch(ledger, "shop", sync_run(1), [state("orders", applied_seq=1)])
+    for hour in (2, 3, 4):
+        batch(ledger, "shop", sync_run(hour), [state("orders", TableStatus.PARKED, applied_seq=1, reason=f"{hour}")])
+    (table,) = ledger.unsettled_tables("shop")
+    assert (table.seq, table.at_least) == (2, False)
+    with ledger.lease("shop", "a test") as lease:
+        assert ledger.forget_states(lease, 3) == 2
+    (table,) = ledger.unsettled_tables("shop")
+    assert (table.seq, table.at_least) == (3, True)

@@ -14,9 +14,11 @@ import pytest
 
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.model.position import binlog_position
+from spark_jobs.driver import landed_records
 from spark_jobs.driver import new_begins as module
 from spark_jobs.driver.approval import NewGenerationError
 from spark_jobs.driver.generations import Generations
+from spark_jobs.driver.landed_records import LandedRecords
 from spark_jobs.driver.new_begins import new_begins
 from spark_jobs.lake import stretches
 from spark_jobs.lake.begins import Begin
@@ -301,7 +303,7 @@ def test_stretches_of_many_files_are_not_read_record_by_record(
 ) -> None:
     """Five million records became objects of 900 MB, although their columns show that none is of another log."""
     read = []
-    monkeypatch.setattr(module, "record_documents", lambda rows: read.append(rows) or rows.to_pylist())
+    monkeypatch.setattr(landed_records, "record_documents", lambda rows: read.append(rows) or rows.to_pylist())
     assert not pipeline.batch(partitions, pieces=2)
     assert not read
 
@@ -312,8 +314,8 @@ def test_records_behind_a_failover_are_not_read_one_by_one(
 ) -> None:
     """All of them stand below what their partition has shown: millions became objects at once."""
     read = []
-    monkeypatch.setattr(module, "record_documents", lambda rows: read.append(rows) or record_documents(rows))
-    monkeypatch.setattr(module, "_AT_ONCE", 10)
+    monkeypatch.setattr(landed_records, "record_documents", lambda rows: read.append(rows) or record_documents(rows))
+    monkeypatch.setattr(landed_records, "_AT_ONCE", 10)
     old, new = log(A, 1, 100), log(A, 101, 500, file=1, pos=40, time=1_060)
     seen = pipeline.batch({0: [*old, *new], 1: [*old, *new]}, pieces)
     assert [(one.partition_key, one.offset) for one in seen] == [("t/0", 100), ("t/1", 100)]
@@ -327,7 +329,7 @@ def test_records_are_read_by_partition_offsets_and_positions(seed: int, pipeline
     logs = {number: _random_log(chance, 60, first=1, file=3, time=1_000) for number in range(3)}
     logs[1][::7] = [record._replace(kind="schema", op=None) for record in logs[1][::7]]
     landed = pipeline.landed(logs, pieces=4)
-    records = module._Records([landed], pipeline.storage)
+    records = LandedRecords([landed], pipeline.storage)
     for _ in range(40):
         partition, (start, end) = chance.randrange(3), sorted(chance.sample(range(60), 2))
         low, below = sorted(binlog_position(*chance.choice(logs[partition])[:2]) for _ in range(2))
@@ -346,9 +348,9 @@ def test_row_groups_of_neighbouring_stretches_are_read_once(
 ) -> None:
     """Each of up to 200 stretches of a task may be in doubt, and they lie in the same few row groups."""
     landed = pipeline.landed({0: log(A, 1, 100), 1: log(A, 1, 100)}, pieces=2)
-    read, real = [], module.read_groups
-    monkeypatch.setattr(module, "read_groups", lambda *arguments: read.append(arguments[1]) or real(*arguments))
-    records = module._Records([landed], pipeline.storage)
+    read, real = [], landed_records.read_groups
+    monkeypatch.setattr(landed_records, "read_groups", lambda *arguments: read.append(arguments[1]) or real(*arguments))
+    records = LandedRecords([landed], pipeline.storage)
     for start in range(0, 100, 10):
         mine = records.between("t/0", start, start + 9, "", "~")
         assert [record["offset"] for record in mine] == list(range(start, start + 10))

@@ -12,8 +12,10 @@ from airflow_provider_cdc.core.ddl.oracle.create_table import read_create_table
 from airflow_provider_cdc.core.ddl.oracle.tokens import RESERVED, tokenize
 from airflow_provider_cdc.core.ddl.reader import TokenReader, words
 from airflow_provider_cdc.core.ddl.statement import (
+    CommentOn,
     DropDatabase,
     DropTable,
+    Name,
     Other,
     RenameTable,
     Statement,
@@ -23,7 +25,7 @@ from airflow_provider_cdc.core.ddl.tokens import Kind, Token
 
 # Statements that change no table's columns, key or name, and rows only by row events of their own.
 _HARMLESS = words(
-    """COMMENT GRANT REVOKE AUDIT NOAUDIT ANALYZE ASSOCIATE DISASSOCIATE COMMIT ROLLBACK SAVEPOINT SET LOCK EXPLAIN CALL
+    """GRANT REVOKE AUDIT NOAUDIT ANALYZE ASSOCIATE DISASSOCIATE COMMIT ROLLBACK SAVEPOINT SET LOCK EXPLAIN CALL
     EXEC EXECUTE SELECT INSERT UPDATE DELETE MERGE PURGE"""
 )
 BLOCKS = words("BEGIN DECLARE")
@@ -193,6 +195,22 @@ def _truncate(reader: TokenReader) -> list[Statement]:
     return [TruncateTable(name, cascade=reader.accept("CASCADE"))]
 
 
+def _comment(reader: TokenReader) -> list[Statement]:
+    """Read COMMENT ON; one that is of no table or column, or not understood, changes none."""
+    reader.expect("ON")
+    kind = reader.accept_any(("TABLE", "COLUMN"))
+    names = [reader.name()] if kind and reader.at_name() else []
+    while names and reader.accept(".") and reader.at_name():
+        names.append(reader.name())
+    parts = 1 if kind == "TABLE" else 2
+    if parts <= len(names) <= parts + 1 and reader.at("IS") and reader.at_string(1) and not reader.peek(2).word:
+        reader.take()
+        column = names.pop() if kind == "COLUMN" else None
+        name = Name(names[0] if len(names) > 1 else None, names[-1])
+        return [CommentOn(name, column, reader.string())]
+    return _other(reader)
+
+
 def _harmless_object(reader: TokenReader) -> list[Statement]:
     while reader.accept_any(_ADJECTIVES) or reader.accept("NO", "FORCE"):
         continue
@@ -204,6 +222,7 @@ def _harmless_object(reader: TokenReader) -> list[Statement]:
 
 
 _STATEMENTS: dict[str, Callable[[TokenReader], list[Statement]]] = {
+    "COMMENT": _comment,
     "CREATE": _create,
     "ALTER": _alter,
     "DROP": _drop,

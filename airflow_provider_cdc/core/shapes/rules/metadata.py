@@ -11,7 +11,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.config.column_rules import METADATA
 from airflow_provider_cdc.core.shapes.columns import OWN_IDS, SOURCE_TIME, RowInputs, SourceColumns, TargetColumn
 
-_TYPES = {"source_time": SOURCE_TIME}
+_TYPES = {"source_time": SOURCE_TIME, "batch": pa.int64()}
 IDS = {name: OWN_IDS - number for number, name in enumerate(METADATA)}
 
 

@@ -25,6 +25,7 @@ from airflow_provider_cdc.core.ddl.statement import (
     RenameIndex,
     RenameTo,
     SetCharset,
+    SetComment,
     SetDefault,
 )
 from tests.unit.core.ddl.single_statements import INT, one
@@ -84,7 +85,10 @@ def effects(clauses: str) -> list[AlterAction]:
         ("CONVERT TO CHARSET 'latin1'", [ConvertCharset("latin1")]),
         ("ADD a INT, ALGORITHM=INPLACE, LOCK=NONE", [AddColumn(A)]),
         ("ALGORITHM = INSTANT, ADD a INT", [AddColumn(A)]),
-        ("ENGINE=InnoDB ROW_FORMAT=COMPACT, ADD a INT, COMMENT 'x'", [AddColumn(A)]),
+        ("ENGINE=InnoDB ROW_FORMAT=COMPACT, ADD a INT", [AddColumn(A)]),
+        ("COMMENT='it''s'", [SetComment("it's")]),
+        ('COMMENT "", CHARSET latin1, ENGINE = x', [SetComment(""), SetCharset("latin1")]),
+        ("DEFAULT CHARSET latin1 COMMENT 'x'", [SetCharset("latin1"), SetComment("x")]),
         ("ADD a INT PARTITION BY HASH (a) PARTITIONS 4", [AddColumn(A)]),
         ("ORDER BY a DESC, b, ADD a INT", [AddColumn(A)]),
         ("WAIT 10 ADD a INT", [AddColumn(A)]),
@@ -120,7 +124,7 @@ def test_alter_table_clauses(clauses: str, expected: list[AlterAction]) -> None:
         "ALTER COLUMN a SET INVISIBLE",
         "DEFAULT CHARACTER SET = DEFAULT",
         "AUTO_INCREMENT=500",
-        "COMMENT='x'",
+        "COMMENT=5",
         "STATS_PERSISTENT=0 UNION=(a,b) DATA DIRECTORY='/x'",
         "`PAGE_COMPRESSED`='ON'",
         "ENABLE KEYS",

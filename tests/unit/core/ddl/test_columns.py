@@ -20,7 +20,7 @@ from tests.unit.core.ddl.single_statements import INT, column, create
         ("c INT AUTO_INCREMENT PRIMARY KEY", {"auto_increment": True, "primary_key": True}),
         ("c INT KEY", {"primary_key": True}),
         ("c INT UNIQUE", {"unique": True}),
-        ("c INT NOT NULL UNIQUE KEY COMMENT 'x'", {"nullable": False, "unique": True}),
+        ("c INT NOT NULL UNIQUE KEY COMMENT 'x'", {"nullable": False, "unique": True, "comment": "x"}),
         (
             "c INT GENERATED ALWAYS AS (a * (b + 1)) STORED NOT NULL",
             {"generated": True, "expression": "a * (b + 1)", "nullable": False},
@@ -28,7 +28,7 @@ from tests.unit.core.ddl.single_statements import INT, column, create
         ("c INT AS (a) PERSISTENT", {"generated": True, "expression": "a"}),
         ("c INT AS (a) VIRTUAL INVISIBLE", {"generated": True, "expression": "a"}),
         ("c INT GENERATED ALWAYS AS ROW START", {"generated": True}),
-        ("c INT COMMENT 'a, b) DEFAULT 7' COLUMN_FORMAT DYNAMIC STORAGE DISK", {}),
+        ("c INT COMMENT 'a, b) DEFAULT 7' COLUMN_FORMAT DYNAMIC STORAGE DISK", {"comment": "a, b) DEFAULT 7"}),
         ("c INT CHECK (c > 0) NOT ENFORCED", {}),
         ("c INT CONSTRAINT ck CHECK (c in (1, 2))", {}),
         ("c INT INVISIBLE ENGINE_ATTRIBUTE = '{}'", {}),

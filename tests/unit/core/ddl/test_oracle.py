@@ -20,6 +20,7 @@ from airflow_provider_cdc.core.ddl.statement import (
     AddUnique,
     AlterAction,
     AlterTable,
+    CommentOn,
     CreateTable,
     DropColumn,
     DropConstraint,
@@ -472,7 +473,10 @@ def test_statements_about_whole_tables(text: str, expected: Statement) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "COMMENT ON COLUMN t.a IS 'DROP TABLE t; it''s'",
+        "COMMENT ON INDEXTYPE t IS 'x'",
+        "COMMENT ON TABLE a.b.c IS 'x'",
+        "COMMENT ON COLUMN t IS 'x'",
+        "COMMENT ON TABLE t IS x",
         "GRANT SELECT ON t TO u",
         "CREATE UNIQUE INDEX i ON t (a) TABLESPACE x",
         "CREATE OR REPLACE FORCE EDITIONABLE VIEW v AS SELECT * FROM t",
@@ -674,3 +678,15 @@ def test_a_block_of_dynamic_sql_parks_the_tables_that_it_names(block: str) -> No
 
 def test_a_block_without_dynamic_sql_changes_rows_only_by_row_events() -> None:
     assert oracle_table("BEGIN DELETE FROM T WHERE A = 1; COMMIT; END;").blocked == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("COMMENT ON COLUMN t.a IS 'DROP TABLE t; it''s'", CommentOn(Name(None, "T"), "A", "DROP TABLE t; it's")),
+        ("COMMENT ON COLUMN s.\"t\".a IS q'[x'y]'", CommentOn(Name("S", "t"), "A", "x'y")),
+        ("COMMENT ON TABLE s.t IS ''", CommentOn(Name("S", "T"), None, "")),
+    ],
+)
+def test_comments_of_tables_and_columns(text: str, expected: CommentOn) -> None:
+    assert parse(text, "oracle") == [expected]

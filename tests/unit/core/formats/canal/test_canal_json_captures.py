@@ -20,7 +20,7 @@ from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from airflow_provider_cdc.core.values.images import Field, type_images
 from airflow_provider_cdc.core.values.types import arrow_type
-from tests.captures.truth import comparable_value, expected
+from airflow_provider_cdc.demo.truth import comparable_value, expected
 from tests.services.capture import read
 
 DATA = Path(__file__).parents[4] / "captures" / "data"

@@ -17,9 +17,17 @@ from sqlalchemy.engine import Connection
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.ledger import Ledger, ProgressSample, schema
 from airflow_provider_cdc.ledger.database import Database
+from airflow_provider_cdc.ledger.health import records_since
 from airflow_provider_cdc.ledger.records import time_text
-from airflow_provider_cdc.plugins import queries
-from tests.airflow.page_ledger import DAG, HOSTILE, SECRET, VALUE, batch, fill, state, sync_run
+from airflow_provider_cdc.plugins import (
+    batch_rows,
+    lag_rows,
+    pipeline_rows,
+    quarantine_rows,
+    schema_change_rows,
+    table_rows,
+)
+from tests.airflow.page_ledger import DAG, HOSTILE, SECRET, VALUE, batch, fill, looked, run_ago, state, sync_run
 from tests.unit.ledger.conftest import new_database, url  # noqa: F401
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -40,7 +48,7 @@ def names(page: dict[str, Any]) -> list[str]:
 
 
 def page_of(connection: Connection, dags: set[str], **more: Any) -> dict[str, Any]:
-    return queries.pipeline_page(connection, dags, **{"search": "", "offset": 0, "limit": 50, **more})
+    return pipeline_rows.pipeline_page(connection, dags, **{"search": "", "offset": 0, "limit": 50, **more})
 
 
 # ---- pipelines
@@ -80,8 +88,8 @@ def test_a_run_by_hand_does_not_open_a_pipeline_to_all(url: str) -> None:  # noq
     batch(ledger, "shop", sync_run())
     batch(ledger, "shop", "ann on host")
     with Database(url, read_only=True).reading() as connection:
-        assert queries.readable_pipelines(connection, {"bank_hourly"}) == []
-        assert queries.readable_pipelines(connection, {DAG}) == ["shop"]
+        assert pipeline_rows.readable_pipelines(connection, {"bank_hourly"}) == []
+        assert pipeline_rows.readable_pipelines(connection, {DAG}) == ["shop"]
 
 
 def test_a_batch_without_records_does_not_hide_the_cut_before_it(url: str) -> None:  # noqa: F811
@@ -89,37 +97,75 @@ def test_a_batch_without_records_does_not_hide_the_cut_before_it(url: str) -> No
     batch(ledger, "bank", sync_run(9, "bank_hourly"))
     batch(ledger, "bank", sync_run(10, "bank_hourly"), result={"status": "empty", "records": 0, "cut": None})
     with Database(url, read_only=True).reading() as connection:
-        (bank,) = queries.pipelines(connection, ["bank"], DAGS)
+        (bank,) = pipeline_rows.pipelines(connection, ["bank"], DAGS)
     assert (bank["batch"]["seq"], bank["cut"]["source_time"]) == (2, "2026-11-20T09:00:00+00:00")
 
 
 def overview(url: str, name: str) -> dict[str, Any]:  # noqa: F811
     with Database(url, read_only=True).reading() as connection:
-        (line,) = queries.pipelines(connection, [name], DAGS)
+        (line,) = pipeline_rows.pipelines(connection, [name], DAGS)
     return line
 
 
-def test_an_old_lag_is_not_the_present_one(url: str) -> None:  # noqa: F811
+@pytest.mark.parametrize(
+    ("figures", "present", "usual"),
+    [
+        ((60,), False, None),  # nobody knows how often anybody looks
+        ((9,), True, None),
+        ((180, 120, 60), True, 3600),
+        ((300, 240, 180, 121), False, 3600),
+        # many more than are looked at: the newest ones count
+        ((*range(2000, 800, -60), *range(420, 19, -20)), True, 1200),
+        ((*range(2000, 800, -60), *range(441, 40, -20)), False, 1200),
+    ],
+)
+def test_an_old_lag_is_not_the_present_one(
+    url: str,  # noqa: F811
+    figures: tuple[int, ...],
+    present: bool,
+    usual: int | None,
+) -> None:
     ledger = Ledger(url)
-    for hour in (9, 10, 11):
-        batch(ledger, "bank", sync_run(hour, "bank_hourly"))
-    now = datetime.now(UTC)
-    old, new = now - timedelta(minutes=60), now
-    ledger.record_progress("bank", ProgressSample(old, old, old, 0.0, 0))
-    assert overview(url, "bank")["lag"]["present"] is False
-    ledger.record_progress("bank", ProgressSample(new, new, new, 0.0, 0))
-    assert overview(url, "bank")["lag"]["present"] is True
+    batch(ledger, "bank", sync_run(9, "bank_hourly"))
+    batch(ledger, "shop", sync_run(9))
+    looked(ledger, "bank", *figures)
+    looked(ledger, "shop", 1)
+    lag = overview(url, "bank")["lag"]
+    assert (lag["present"], lag["seconds"]) == (present, 0.0)
+    assert lag["usual_seconds"] == pytest.approx(usual, abs=1)
 
 
-def test_a_pipeline_that_nobody_runs_is_stale(url: str) -> None:  # noqa: F811
+@pytest.mark.parametrize("batches", [1, 3])
+def test_a_pipeline_that_nobody_runs_is_stale(url: str, batches: int) -> None:  # noqa: F811
     ledger = Ledger(url)
-    for hour in (9, 10, 11):
+    for hour in range(batches):
         batch(ledger, "bank", sync_run(hour, "bank_hourly"))
+    looked(ledger, "bank", 25 * 60)
     assert overview(url, "bank")["state"] == "ok"
-    with ledger._database.writing() as connection:
-        days_ago = time_text(datetime.now(UTC) - timedelta(days=1))
-        connection.execute(update(schema.batches).values(planned_at=days_ago))
+    run_ago(ledger, hours=25)
+    line = overview(url, "bank")
+    assert (line["state"], line["lag"]["present"]) == ("stale", False)
+    assert timedelta(hours=24.9) < datetime.now(UTC) - datetime.fromisoformat(line["ran_at"]) < timedelta(hours=25.1)
+    # somebody looks, and nothing is there to run for; then something is
+    looked(ledger, "bank", 3, 2, 1)
+    assert overview(url, "bank")["state"] == "ok"
+    looked(ledger, "bank", 0, records=7)
     assert overview(url, "bank")["state"] == "stale"
+    # a run that finds nothing new has no batch of its own
+    ledger.record_attempt("bank", "", sync_run(11, "bank_hourly"))
+    assert overview(url, "bank")["state"] == "ok"
+
+
+def test_a_batch_that_nobody_works_on_is_not_running(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    with ledger.lease("bank", sync_run(9, "bank_hourly")) as lease:
+        ledger.plan(lease, {"t": {0: 0}}, {"t": {0: 5}}, None)
+        assert overview(url, "bank")["state"] == "running"
+        with ledger._database.writing() as connection:  # as after kill -9: nobody renews it
+            over = time_text(datetime.now(UTC) - timedelta(minutes=1))
+            connection.execute(update(schema.pipelines).values(lease_until=over))
+        assert overview(url, "bank")["state"] == "interrupted"
+    assert overview(url, "bank")["state"] == "interrupted"
 
 
 def test_a_failed_attempt_is_seen_until_one_ends_well(url: str) -> None:  # noqa: F811
@@ -141,11 +187,42 @@ def test_a_failed_attempt_is_seen_until_one_ends_well(url: str) -> None:  # noqa
     assert (line["state"], line["attempt"]) == ("ok", None)
 
 
+def test_a_pipeline_that_never_had_a_batch_is_seen_by_those_who_may_read_the_dag(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    task = sync_run(10, "bank_hourly")
+    ledger.record_attempt("bank", "configuration", task)
+    with Database(url, read_only=True).reading() as connection:
+        assert names(page_of(connection, {DAG})) == []
+        (line,) = page_of(connection, {"bank_hourly"})["pipelines"]
+    assert (line["state"], line["batch"], line["rests"]) == ("failing", None, False)
+    assert (line["attempt"]["code"], line["attempt"]["run"]) == ("configuration", task.document())
+
+
 def test_a_pipeline_with_parked_tables_says_since_when(url: str) -> None:  # noqa: F811
     ledger = Ledger(url)
     batch(ledger, "bank", sync_run(9, "bank_hourly"), [state("accounts")])
     parked = batch(ledger, "bank", sync_run(10, "bank_hourly"), [state("accounts", TableStatus.PARKED)])
+    batch(ledger, "bank", sync_run(11, "bank_hourly"), [state("transfers", TableStatus.WAITING)])
     assert overview(url, "bank")["unsettled_since"] == time_text(parked.planned_at)
+    with Database(url, read_only=True).reading() as connection:
+        assert pipeline_rows.pipeline(connection, "bank", DAGS)["unsettled_records"] == 20
+        page = table_rows.tables(connection, "bank", state=None, search="", offset=0, limit=50)
+    accounts, transfers = [line["held"] for line in page["tables"]]
+    assert accounts == {"seq": 2, "since": time_text(parked.planned_at), "at_least": False, "records": 20}
+    assert (transfers["seq"], transfers["records"]) == (3, 10)
+
+
+def test_records_since_a_log_that_began_again_are_not_counted(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    batch(ledger, "bank", sync_run(9, "bank_hourly"), [state("accounts", TableStatus.PARKED)])
+    with ledger.lease("bank", sync_run(10, "bank_hourly")) as lease:
+        ledger.plan(lease, {"shop.log": {0: 0}}, {"shop.log": {0: 5}}, None)
+    with ledger._database.writing() as connection:
+        connection.execute(
+            update(schema.batches).where(schema.batches.c.seq == 1).values(start={"shop.log": {"0": 900}})
+        )
+    with Database(url, read_only=True).reading() as connection:
+        assert records_since(connection, "bank", {1, 7}) == {}
 
 
 # ---- parts of a pipeline
@@ -155,7 +232,7 @@ def test_tables_come_parked_first_and_can_be_filtered(filled: Database) -> None:
     def ids(**more: Any) -> list[str]:
         with filled.reading() as connection:
             options = {"state": None, "search": "", "offset": 0, "limit": 50, **more}
-            return [line["id"] for line in queries.tables(connection, "shop", **options)["tables"]]
+            return [line["id"] for line in table_rows.tables(connection, "shop", **options)["tables"]]
 
     parked = f"shop.{HOSTILE}"
     assert ids() == [parked, "shop.payments", "shop.items", "shop.orders", "shop.old"]
@@ -172,7 +249,7 @@ def test_a_parked_table_has_no_location_that_another_table_took_over(url: str) -
 
     def locations() -> list[tuple[str, str | None, int | None]]:
         with Database(url, read_only=True).reading() as connection:
-            page = queries.tables(connection, "shop", state=None, search="", offset=0, limit=50)
+            page = table_rows.tables(connection, "shop", state=None, search="", offset=0, limit=50)
             return [(line["table"], line["location"], line["version"]) for line in page["tables"]]
 
     assert locations() == [("orders_old", location, 3)]  # its rows lie there until the other table begins
@@ -182,7 +259,7 @@ def test_a_parked_table_has_no_location_that_another_table_took_over(url: str) -
 
 def test_a_tables_history_shows_states_and_columns(filled: Database) -> None:
     with filled.reading() as connection:
-        page = queries.table_history(connection, "shop", "shop.orders", before=None, limit=50)
+        page = table_rows.table_history(connection, "shop", "shop.orders", before=None, limit=50)
     second, first = page["versions"]
     assert (second["seq"], first["seq"], page["before"]) == (2, 1, None)
     added = {"change": "added", "column": "grade", "before": "", "after": "enum(2 labels)"}
@@ -195,16 +272,16 @@ def test_versions_without_a_visible_change_are_left_out(url: str) -> None:  # no
     for version in range(6):
         batch(ledger, "bank", sync_run(), [state("accounts", version=version)])
     with Database(url, read_only=True).reading() as connection:
-        newest = queries.table_history(connection, "bank", "shop.accounts", before=None, limit=3)
-        rest = queries.table_history(connection, "bank", "shop.accounts", before=newest["before"], limit=3)
+        newest = table_rows.table_history(connection, "bank", "shop.accounts", before=None, limit=3)
+        rest = table_rows.table_history(connection, "bank", "shop.accounts", before=newest["before"], limit=3)
     assert newest["versions"] == [] and newest["before"] == 4
     assert [line["seq"] for line in rest["versions"]] == [1] and rest["before"] is None
 
 
 def test_batches_name_their_runs_to_those_who_may_read_the_dag(filled: Database) -> None:
     with filled.reading() as connection:
-        page = queries.batches(connection, "shop", DAGS, before=None, limit=1)
-        rest = queries.batches(connection, "shop", set(), before=page["before"], limit=1)
+        page = batch_rows.batches(connection, "shop", DAGS, before=None, limit=1)
+        rest = batch_rows.batches(connection, "shop", set(), before=page["before"], limit=1)
     (second,), (first,) = page["batches"], rest["batches"]
     assert (second["seq"], first["seq"], page["before"], rest["before"]) == (2, 1, 2, None)
     assert second["run"] == sync_run(9).document() and first["run"] is None
@@ -213,27 +290,30 @@ def test_batches_name_their_runs_to_those_who_may_read_the_dag(filled: Database)
 
 def test_quarantine_shows_places_and_codes(filled: Database) -> None:
     with filled.reading() as connection:
-        page = queries.quarantine(connection, "shop", before=None)
+        page = quarantine_rows.quarantine(connection, "shop", before=None)
     (shown,) = page["batches"]
     assert (shown["seq"], shown["quarantined"], page["before"]) == (2, 5, None)
-    first, second = shown["records"]
+    first, second, third = shown["records"]
     assert (first["topic"], first["partition"], first["offset"], first["code"]) == (
         "shop.log", 0, 12, "record.json_invalid",
     )  # fmt: skip
-    assert (second["column"], second["code"]) == ("price", "number_invalid")
+    assert (second["database"], second["table"], second["column"], second["code"]) == (
+        "shop", "orders", "price", "number_invalid",
+    )  # fmt: skip
+    assert (third["table"], third["code"]) == ("", "record.json_invalid")
 
 
 def test_quarantine_looks_through_some_batches_at_a_time(
     url: str,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(queries, "_QUARANTINE_WINDOW", 3)
+    monkeypatch.setattr(quarantine_rows, "_WINDOW", 3)
     ledger = Ledger(url)
     for quarantined in (0, 7, 0, 0, 0):
         batch(ledger, "shop", "me", result={"quarantined": quarantined})
     with Database(url, read_only=True).reading() as connection:
-        page = queries.quarantine(connection, "shop", before=None)
-        rest = queries.quarantine(connection, "shop", before=page["before"])
+        page = quarantine_rows.quarantine(connection, "shop", before=None)
+        rest = quarantine_rows.quarantine(connection, "shop", before=page["before"])
     assert (page["batches"], page["before"]) == ([], 3)
     assert [shown["seq"] for shown in rest["batches"]] == [2] and rest["before"] is None
 
@@ -244,8 +324,8 @@ def test_the_lag_is_that_of_the_worst_moment_of_each_interval(url: str) -> None:
     for minutes, seconds in ((0, 5.0), (1, 9.0), (9, None), (10, 2.0), (20, None)):
         ledger.record_progress("shop", ProgressSample(begin + timedelta(minutes=minutes), lag_seconds=seconds))
     with Database(url, read_only=True).reading() as connection:
-        by_ten = queries.lag(connection, "shop", begin - timedelta(days=1), NOW)["points"]
-        by_one = queries.lag(connection, "shop", begin + timedelta(minutes=1), NOW)["points"]
+        by_ten = lag_rows.lag(connection, "shop", begin - timedelta(days=1), NOW)["points"]
+        by_one = lag_rows.lag(connection, "shop", begin + timedelta(minutes=1), NOW)["points"]
     assert [point["seconds"] for point in by_ten] == [9.0, 2.0, None]
     assert [point["seconds"] for point in by_one] == [9.0, None, 2.0, None]
 
@@ -258,15 +338,15 @@ def everything(connection: Connection) -> dict[str, Any]:
     parts = {"before": None, "limit": 50}
     return {
         "page": page_of(connection, DAGS),
-        "tables": queries.tables(connection, "shop", state=None, search="", offset=0, limit=50),
+        "tables": table_rows.tables(connection, "shop", state=None, search="", offset=0, limit=50),
         "history": [
-            queries.table_history(connection, "shop", name, **parts)
+            table_rows.table_history(connection, "shop", name, **parts)
             for name in ("shop.orders", f"shop.{HOSTILE}", "shop.payments")
         ],
-        "batches": queries.batches(connection, "shop", DAGS, **parts),
-        "schema": queries.schema_changes(connection, "shop", **parts),
-        "quarantine": queries.quarantine(connection, "shop", before=None),
-        "lag": queries.lag(connection, "shop", NOW - timedelta(days=1), NOW),
+        "batches": batch_rows.batches(connection, "shop", DAGS, **parts),
+        "schema": schema_change_rows.schema_changes(connection, "shop", **parts),
+        "quarantine": quarantine_rows.quarantine(connection, "shop", before=None),
+        "lag": lag_rows.lag(connection, "shop", NOW - timedelta(days=1), NOW),
     }
 
 
@@ -361,7 +441,7 @@ def test_tables_of_one_page_are_read_not_all_documents(tmp_path: Any) -> None:
     with counted(database) as work, database.reading() as connection:
         engine = database._engine
         assert engine is not None
-        page = queries.tables(connection, "p000", state=None, search="", offset=0, limit=50)
+        page = table_rows.tables(connection, "p000", state=None, search="", offset=0, limit=50)
         read = page["tables"]
     assert (len(read), page["total"], read[0]["state"]) == (50, TABLES, TableStatus.OK)
     assert work["statements"] <= 3

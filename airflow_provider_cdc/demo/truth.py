@@ -7,13 +7,15 @@ import json
 import lzma
 import struct
 from collections import Counter
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 GEOMETRY = {
     "geometry",
@@ -121,7 +123,11 @@ def _time(text: str) -> str:
 
 
 def differing(
-    source: SourceTable, lake: pa.Table, excused: set[tuple[str, str]] = frozenset(), *, null_as_default: bool = False
+    source: SourceTable,
+    lake: pa.Table,
+    excused: AbstractSet[tuple[str, str]] = frozenset(),
+    *,
+    null_as_default: bool = False,
 ) -> list[str]:
     """Return what differs between a source table and its copy, in words; empty when they are equal.
 
@@ -175,15 +181,3 @@ def _defaults_as_null(source: SourceTable, rows: list[tuple[Any, ...]]) -> list[
         None if d is None else repr(expected(d, kind)) for d, kind in zip(source.defaults, source.types, strict=True)
     ]
     return [tuple(None if repr(v) == d else v for v, d in zip(row, defaults, strict=True)) for row in rows]
-
-
-def differences(path: Path) -> dict[tuple[str, str], set[tuple[str, str]]]:
-    """Read ``differences.jsonl.xz``: (database, table) -> cells that messages carry differently."""
-    result: dict[tuple[str, str], set[tuple[str, str]]] = {}
-    if path.exists():
-        with lzma.open(path, "rt") as lines:
-            for line in lines:
-                item = json.loads(line)
-                cell = (item["column"], json.dumps(item["key"], sort_keys=True))
-                result.setdefault((item["db"], item["table"]), set()).add(cell)
-    return result

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 import json
 import lzma
@@ -60,7 +59,8 @@ def record_of(line: bytes | None) -> dict[str, Any] | str:
 
 
 def _bytes(text: Any) -> bytes | None:
-    return None if text is None else base64.b64decode(text, validate=True)
+    # base64.b64decode looks at each text with a regular expression first
+    return None if text is None else binascii.a2b_base64(text, strict_mode=True)
 
 
 def take(records: dict[tuple[str, int], Records], entry: dict[str, Any]) -> None:

@@ -11,19 +11,32 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.services.capture import Record, read, replay
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.file_log.record_lines import opened, record_of
+from airflow_provider_cdc.sources.kafka_reading import KafkaRecord
 
-DATA = Path(__file__).parents[2] / "example_dags" / "shop_data"
 FIRST_HOUR = datetime(2026, 1, 5, 8, tzinfo=UTC)
 _HOUR_MS = 3_600_000
 _CLOCK = re.compile(rb'"ts_(ms|us|ns)":(\d+)')
 _PER_MS = {b"ms": 1, b"us": 1_000, b"ns": 1_000_000}
+_PACKAGE = Path(__file__).parents[1]
+
+
+def examples() -> Path:
+    """Return the folder of the example DAGs, with the recording: in the package, or next to it in a checkout.
+
+    :raises ConfigurationError: it is not there.
+    """
+    for folder in (_PACKAGE / "example_dags", _PACKAGE.parent / "example_dags"):
+        if (folder / "shop_data" / "records.jsonl.xz").is_file():
+            return folder
+    raise ConfigurationError(["the shop's recording is missing from this installation; install the package again"])
 
 
 @dataclass(frozen=True)
@@ -31,7 +44,8 @@ class Phase:
     """One hour of the shop.
 
     :param start: when its hour begins.
-    :param ends: topic -> end offset of each partition when it was over.
+    :param ends: topic -> end offset of each partition when it was over, as recorded.
+    :param truth: file with the database's own content at its end.
     """
 
     number: int
@@ -40,35 +54,33 @@ class Phase:
     ends: dict[str, list[int]]
     window_start_ms: int
     window_end_ms: int
+    truth: Path
 
     @property
     def end(self) -> datetime:
         """When its hour is over."""
         return self.start + timedelta(hours=1)
 
-    @property
-    def truth(self) -> Path:
-        """The database's own content at its end."""
-        return DATA / "source_at" / f"{self.number}.jsonl.xz"
-
 
 class ShopLog:
     """The recorded log.
 
-    :param data: folder of the recording.
+    :param data: folder of the recording; that of the examples if None.
     :ivar records: as they were recorded.
+    :ivar partitions: number of partitions by topic.
     """
 
-    def __init__(self, data: Path = DATA) -> None:
+    def __init__(self, data: Path | None = None) -> None:
+        data = data or examples() / "shop_data"
         meta: dict[str, Any] = json.loads((data / "meta.json").read_text(encoding="utf-8"))
-        self.phases = [_phase(entry) for entry in meta["phases"]]
+        self.phases = [_phase(entry, data) for entry in meta["phases"]]
         self._starts = [phase.window_start_ms for phase in self.phases]
         self._heartbeats = meta["heartbeat_topic"]
-        self._partitions: dict[str, int] = meta["partitions"]
-        self.records = list(read(data))
+        self.partitions: dict[str, int] = meta["partitions"]
+        self.records = list(_recorded(data / "records.jsonl.xz"))
 
-    def feed(self, broker: Any, phase: Phase) -> int:
-        """Bring a phase into the broker, then one heartbeat of the next hour; return how many records.
+    def hour(self, phase: Phase) -> list[KafkaRecord]:
+        """Return the records of a phase, then one heartbeat of the next hour.
 
         The recorded connector fell silent at the end of each phase; in a running one the next heartbeat shows that the
         hour is complete, and the sensor waits for it.
@@ -78,14 +90,14 @@ class ShopLog:
         beats = [record for record in due if record.topic == self._heartbeats]
         rows = [record for record in due if record.topic != self._heartbeats]
         beats.append(_next_heartbeat(beats[-1], phase))
-        partitions = {topic: count for topic, count in self._partitions.items() if topic in phase.ends}
-        replay(broker, [self._stretched(record) for record in rows], partitions)
-        replay(broker, [self._stretched(record) for record in beats], partitions, same_offsets=False)
-        return len(rows) + len(beats)
+        # each hour before has one more than was recorded
+        beats = [replace(beat, offset=beat.offset + phase.number) for beat in beats]
+        return [self._stretched(record) for record in [*rows, *beats]]
 
-    def _stretched(self, record: Record) -> Record:
+    def _stretched(self, record: KafkaRecord) -> KafkaRecord:
+        assert record.timestamp_ms is not None
         value = None if record.value is None else _CLOCK.sub(_moved(self.moment_ms), record.value)
-        return replace(record, timestamp=self.moment_ms(record.timestamp), value=value)
+        return replace(record, timestamp_ms=self.moment_ms(record.timestamp_ms), value=value)
 
     def moment_ms(self, recorded_ms: int) -> int:
         """Return the demo's time of a recorded one; linear within a phase, so order is kept."""
@@ -93,6 +105,15 @@ class ShopLog:
         width = phase.window_end_ms - phase.window_start_ms
         begin = int(phase.start.timestamp() * 1000)
         return begin + (recorded_ms - phase.window_start_ms) * _HOUR_MS // width
+
+
+def _recorded(file: Path) -> Iterator[KafkaRecord]:
+    with opened(str(file)) as stream:
+        for line in stream:
+            entry = record_of(line)
+            assert isinstance(entry, dict), entry
+            names = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+            yield KafkaRecord(*(entry[name] for name in names))
 
 
 def _moved(moment: Callable[[int], int]) -> Callable[[re.Match[bytes]], bytes]:
@@ -103,18 +124,18 @@ def _moved(moment: Callable[[int], int]) -> Callable[[re.Match[bytes]], bytes]:
     return move
 
 
-def _next_heartbeat(last: Record, phase: Phase) -> Record:
+def _next_heartbeat(last: KafkaRecord, phase: Phase) -> KafkaRecord:
     moment = phase.window_end_ms + 1_000
     value = _CLOCK.sub(b'"ts_ms":%d' % moment, last.value or b"")
-    return replace(last, offset=last.offset + 1, timestamp=moment, value=value)
+    return replace(last, offset=last.offset + 1, timestamp_ms=moment, value=value)
 
 
-def _end(phase: Phase | None, record: Record) -> int:
+def _end(phase: Phase | None, record: KafkaRecord) -> int:
     ends = phase.ends.get(record.topic) if phase is not None else None
     return ends[record.partition] if ends else 0
 
 
-def _phase(entry: dict[str, Any]) -> Phase:
+def _phase(entry: dict[str, Any], data: Path) -> Phase:
     number = entry["phase"]
     return Phase(
         number=number,
@@ -123,4 +144,5 @@ def _phase(entry: dict[str, Any]) -> Phase:
         ends=entry["end_offsets"],
         window_start_ms=entry["window_start_ms"],
         window_end_ms=entry["window_end_ms"],
+        truth=data / "source_at" / f"{number}.jsonl.xz",
     )

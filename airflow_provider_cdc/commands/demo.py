@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run ``demo``: a web shop's recorded day into tables, each compared with the database, without broker and JVM."""
+
+from __future__ import annotations
+
+import importlib.util
+import signal
+import sys
+import tempfile
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow_provider_cdc.commands.output import DONE, guarded, print_json
+from airflow_provider_cdc.core.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.demo.screen import Screen
+    from airflow_provider_cdc.demo.story import Hour, ShopStory
+
+DIFFERS = 1
+"""Exit code: a table is not what the database held."""
+
+_INTRODUCTION = """\
+A web shop's database, as Debezium captured it: its snapshot and six hours of orders, payments and migrations.
+Each hour is appended to the files of its topics; then a batch applies it, in this process's own children and without
+Kafka or Spark, and every {sink} table is compared with what SQL showed in the database at that moment.
+"""
+
+
+def demo(args: Namespace) -> int:
+    """Run the demo; exit 0 only if every table was equal every time, 1 if one was not."""
+
+    def work() -> int:
+        sink = args.sink
+        if sink == "iceberg" and importlib.util.find_spec("pyiceberg") is None:
+            raise ConfigurationError(
+                ["--sink iceberg: pyiceberg is missing: pip install 'airflow-provider-cdc[iceberg]'"]
+            )
+        folder = _folder(args.folder)
+
+        from airflow_provider_cdc.demo.screen import Screen
+        from airflow_provider_cdc.demo.shop_log import ShopLog
+        from airflow_provider_cdc.demo.story import ShopStory
+        from airflow_provider_cdc.engine import Stopper
+
+        stopper = Stopper()
+        signal.signal(signal.SIGTERM, lambda *_: stopper("SIGTERM"))
+        screen = Screen(sys.stderr if args.json else sys.stdout)
+        screen.line(_INTRODUCTION.format(sink=sink.capitalize()))
+        try:
+            screen.step("reading the recorded log")
+            story = ShopStory(folder, sink, screen)
+            hours = story.hours(stopper, ShopLog())
+        finally:
+            screen.close()
+        _end(screen, story, hours)
+        equal = all(hour.verdict.complete for hour in hours)
+        if args.json:
+            print_json(
+                {
+                    "equal": equal,
+                    "seconds": round(screen.elapsed, 1),
+                    "folder": str(folder),
+                    "pipeline": str(story.file),
+                    "hours": [hour.document() for hour in hours],
+                }
+            )
+        return DONE if equal else DIFFERS
+
+    return guarded(work, as_json=args.json)
+
+
+def _folder(stated: str | None) -> Path:
+    """Return an empty folder for everything that the demo writes.
+
+    :raises ConfigurationError: the stated one holds something, or cannot be made.
+    """
+    if stated is None:
+        return Path(tempfile.mkdtemp(prefix="cdc-demo-"))
+    folder = Path(stated).absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise ConfigurationError([f"--folder: {folder} is not empty; name a folder that is new or empty"])
+    except OSError as error:
+        raise ConfigurationError([f"--folder: {folder} cannot be made: {error.strerror}"]) from None
+    return folder
+
+
+def _end(screen: Screen, story: ShopStory, hours: list[Hour]) -> None:
+    """Say what came of it, where the tables lie, and what to look at next."""
+    from airflow_provider_cdc.demo.report import reading
+
+    complete = sum(hour.verdict.complete for hour in hours)
+    say = screen.line
+    say(f"\nAfter {complete} of {len(hours)} batches every table was equal to the database.")
+    say(f"{screen.elapsed:.0f} s in all.")
+    say(f"\nThe tables are in {story.lake}. To read one, in Python:\n")
+    for line in reading(story.sink, story.lake):
+        say(f"    {line}")
+    say("\nThe pipeline is a file that each verb takes:\n")
+    for verb in ("tables", "ledger", "verify", "doctor"):
+        say(f"    airflow-cdc {verb} {story.file}")
+    say(f"\nAll of it is below {story.folder}: remove that folder when you have seen enough.")

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""List and read files below a root, on a local disk or on S3."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.lake.object_store import ObjectFile, object_entries, open_objects
+from airflow_provider_cdc.core.lake.roots import canonical_root
+
+if TYPE_CHECKING:
+    from obstore.store import S3Store
+
+_READ_BYTES = 4 << 20  # of one request to an object store
+
+Entries = tuple[list[str], list[tuple[str, int]]]
+"""Names of folders, and names and sizes of files."""
+
+
+class FileStore(Protocol):
+    """Files below a root; errors are :class:`OSError`."""
+
+    root: str
+
+    def entries(self, folder: str) -> Entries:
+        """Return what is directly in a folder, nothing where it is not there; empty for the root."""
+        ...
+
+    def open(self, path: str) -> BinaryIO:
+        """Open a file for reading."""
+        ...
+
+
+def open_store(root: str, options: Mapping[str, str] | None = None) -> FileStore:
+    """Open the store of a root.
+
+    :param options: storage options in delta-rs' names.
+    :raises ConfigurationError: it is on another kind of store.
+    """
+    root = canonical_root(root)
+    if root.startswith("/"):
+        return _LocalFiles(root)
+    if root.startswith("s3://"):
+        return _Objects(root, dict(options or {}))
+    raise ConfigurationError(["source.folder: files are read from a local folder or from S3 only"])
+
+
+class _LocalFiles:
+    def __init__(self, root: str) -> None:
+        self.root = root
+
+    def entries(self, folder: str) -> Entries:
+        if not folder and not os.path.isdir(self.root):
+            raise ConfigurationError([f"source.folder: there is no folder {self.root}"])
+        try:
+            entries = os.scandir(os.path.join(self.root, folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return [], []
+        folders: list[str] = []
+        files: list[tuple[str, int]] = []
+        with entries:
+            for entry in entries:
+                if entry.is_dir():
+                    folders.append(entry.name)
+                else:
+                    files.append((entry.name, entry.stat().st_size))
+        return sorted(folders), sorted(files)
+
+    def open(self, path: str) -> BinaryIO:
+        return open(os.path.join(self.root, path), "rb")
+
+
+class _Objects:
+    def __init__(self, root: str, options: dict[str, str]) -> None:
+        self.root, self._options = root, options
+
+    @cached_property
+    def _store(self) -> S3Store:
+        return open_objects(self.root.removeprefix("s3://"), self._options)
+
+    def entries(self, folder: str) -> Entries:
+        return object_entries(self._store, folder)
+
+    def open(self, path: str) -> BinaryIO:
+        return io.BufferedReader(_Streamed(ObjectFile(self._store, path)), _READ_BYTES)
+
+
+class _Streamed(io.RawIOBase):
+    """Let an object be read by large requests, whatever is asked for at a time."""
+
+    def __init__(self, file: ObjectFile) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        content = self._file.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Say what an hour of the demo did, and how its tables are read."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from airflow_provider_cdc.batch.result import BatchResult
+from airflow_provider_cdc.demo.check import Verdict
+from airflow_provider_cdc.demo.screen import HEAD, Screen
+
+_SHOWN_DDL = 8
+_SHOWN_PROBLEMS = 5
+_WIDTH = 100
+_NO_DDL = re.compile(r"^\s*(SET|USE)\b", re.IGNORECASE)
+
+SINKS = {
+    "delta": (
+        "root",
+        ("from deltalake import DeltaTable", 'print(DeltaTable("{lake}/shop/orders").to_pyarrow_table())'),
+    ),
+    "iceberg": (
+        "warehouse",
+        (
+            "from pyiceberg.catalog import load_catalog",
+            'catalog = load_catalog("cdc", type="sql", uri="sqlite:///{lake}/catalog.db")',
+            'print(catalog.load_table("shop.orders").scan().to_arrow())',
+        ),
+    ),
+}
+"""Kinds of tables: the key of the section that says where they lie, and the lines of Python that read one."""
+
+
+def report(screen: Screen, until: datetime, result: BatchResult, verdict: Verdict) -> None:
+    """Print the line of an hour, its DDL, and what differs."""
+    counts = [result.changes.get(name, 0) or "." for name in HEAD[2:7]]
+    cells = [f"{until:%H:%M}", result.records, *counts, len(result.tables), f"{result.seconds:.1f}"]
+    words = f"{verdict.equal} of {len(verdict.problems)} tables, {verdict.rows} rows"
+    screen.row(cells, words if verdict.complete else f"NO: {words}")
+    for text in shown(result.statements or ()):
+        screen.line(f"       DDL  {text}")
+    for name, problems in verdict.problems.items():
+        for problem in problems[:_SHOWN_PROBLEMS]:
+            screen.line(f"       DIFFERS  {name}: {problem}")
+
+
+def reading(sink: str, lake: Path) -> Iterator[str]:
+    """Yield the lines of Python that read a table.
+
+    :param sink: ``sink.type``.
+    """
+    for line in SINKS[sink][1]:
+        yield line.format(lake=lake)
+
+
+def shown(statements: Sequence[str]) -> list[str]:
+    """Return DDL as the demo prints it: shortened, or counted by kind where it is many statements."""
+    texts = [" ".join(text.split()) for text in statements if not _NO_DDL.match(text)]
+    if len(texts) > _SHOWN_DDL:
+        kinds = Counter(" ".join(text.split()[:2]).upper() for text in texts)
+        return [", ".join(f"{count} × {kind}" for kind, count in kinds.items())]
+    return [text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…" for text in texts]

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Render the page's script with answers that are read from ledgers; Node runs it, a browser is in tests/airflow."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from datetime import UTC, datetime, timedelta
+from html import unescape
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import yaml
+from sqlalchemy import update
+
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.ledger import Ledger, ProgressSample, TaskTry, schema
+from airflow_provider_cdc.ledger.database import Database
+from airflow_provider_cdc.ledger.records import time_text
+from airflow_provider_cdc.plugins import (
+    batch_rows,
+    lag_rows,
+    pipeline_rows,
+    quarantine_rows,
+    schema_change_rows,
+    table_rows,
+)
+from airflow_provider_cdc.plugins.ledgers import PageLedger, state_of
+from tests.airflow.page_ledger import DAG, batch, fill, looked, run_ago, state, sync_run
+
+NODE = shutil.which("node")
+pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed; Debian's package nodejs brings it")
+
+HERE = Path(__file__).parent
+SCRIPT = HERE.parents[2] / "airflow_provider_cdc" / "plugins" / "static" / "page.js"
+DAGS = {DAG, "bank_hourly"}
+OK = {"ledger": {"name": "cdc", "state": "ok"}}
+
+
+def rendered(search: str, answers: dict[str, Any]) -> str:
+    """Return the HTML of the page at an address, after its requests were answered."""
+    assert NODE is not None
+    command = [NODE, str(HERE / "render.mjs"), str(SCRIPT)]
+    work = json.dumps({"search": search, "answers": answers})
+    done = subprocess.run(command, input=work, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def text(html: str) -> str:
+    """Return what is read on a page: each element's text apart."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", "\n", html)).split())
+
+
+def page_of(url: str) -> str:
+    """Return the HTML of the list of a ledger's pipelines."""
+    with Database(url, read_only=True).reading() as connection:
+        listed = pipeline_rows.pipeline_page(connection, DAGS, search="", offset=0, limit=50)
+    return rendered("", {"ledgers": {"ledgers": ["cdc"]}, "pipelines": {**OK, **listed}})
+
+
+def page_of_one(url: str, name: str) -> str:
+    """Return the HTML of one pipeline."""
+    now = datetime.now(UTC)
+    with Database(url, read_only=True).reading() as c:
+        parts = {
+            "": {"pipeline": pipeline_rows.pipeline(c, name, DAGS)},
+            "/lag": lag_rows.lag(c, name, now - timedelta(days=1), now),
+            "/batches": batch_rows.batches(c, name, DAGS, before=None, limit=25),
+            "/tables": table_rows.tables(c, name, state=None, search="", offset=0, limit=50),
+            "/schema-changes": schema_change_rows.schema_changes(c, name, before=None, limit=25),
+            "/quarantine": quarantine_rows.quarantine(c, name, before=None),
+        }
+    answers = {f"pipelines/{quote(name)}{part}": {**OK, **answer} for part, answer in parts.items()}
+    html = rendered(f"?pipeline={quote(name)}", answers)
+    assert "no answer for" not in html and "Loading" not in html, html
+    return html
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'ledger.db'}"
+
+
+def row_of(html: str, first: str) -> str:
+    """Return the text of the row whose first cell has a text."""
+    rows = [text(row) for row in re.findall(r"<tr.*?</tr>", html, re.DOTALL)]
+    return next(row for row in rows if row.startswith(f"{first} "))
+
+
+# ---- a first installation
+
+
+def listed_of(ledger: PageLedger) -> dict[str, Any]:
+    """Return what the route answers."""
+    try:
+        with ledger.reading() as connection:
+            page = pipeline_rows.pipeline_page(connection, DAGS, search="", offset=0, limit=50)
+            return {"ledger": state_of(ledger), **page}
+    except CdcError as error:
+        return {"ledger": state_of(ledger, error)}
+
+
+def test_a_first_installation_is_an_invitation(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'cdc' / 'ledger.db'}"
+    html = rendered("", {"ledgers": {"ledgers": ["cdc"]}, "pipelines": listed_of(PageLedger("cdc", url))})
+    assert "There is no ledger yet: the first batch creates it" in text(html)
+    assert "airflow-cdc doctor shop.yaml" in text(html) and "cdc-note-bad" not in html and "alert" not in html
+    shown = unescape(re.findall(r"<pre[^>]*>(.*?)</pre>", html, re.DOTALL)[0])
+    assert CdcPipeline.from_dict(yaml.safe_load(shown)).source.topics == r"shopdb\.shop\..*"
+    Ledger(url).pipelines()
+    html = rendered("", {"ledgers": {"ledgers": ["cdc"]}, "pipelines": listed_of(PageLedger("cdc", url))})
+    assert "No pipeline has run yet" in text(html) and "cdc-note-bad" not in html
+
+
+def test_a_ledger_that_does_not_answer_is_still_an_alarm(tmp_path: Path) -> None:
+    (tmp_path / "ledger.db").write_text("not a database")
+    ledger = PageLedger("cdc", f"sqlite:///{tmp_path / 'ledger.db'}")
+    html = rendered("", {"ledgers": {"ledgers": ["cdc"]}, "pipelines": listed_of(ledger)})
+    assert "cdc-note-bad" in html and "cdc-welcome" not in html
+
+
+# ---- tables that are not applied
+
+
+def test_a_parked_table_says_since_when_and_how_much_was_read_since(url: str) -> None:
+    ledger = Ledger(url)
+    applied = int(datetime(2026, 11, 20, 8, 59, 30, tzinfo=UTC).timestamp() * 1e6)
+    batch(ledger, "bank", sync_run(8, "bank_hourly"), [state("accounts", source_time=applied), state("transfers")])
+    parked = state("accounts", TableStatus.PARKED, source_time=applied, reason="[sink.missing] the table is gone")
+    for hour in (9, 10, 11):
+        batch(ledger, "bank", sync_run(hour, "bank_hourly"), [parked, state("transfers")])
+    run_ago(ledger, hours=25)
+    looked(ledger, "bank", 1)
+    assert "tables not applied for 25 h" in row_of(page_of(url), "bank")
+    html = page_of_one(url, "bank")
+    assert row_of(html, "shop.accounts").startswith(
+        "shop.accounts parked for 25 h [sink.missing] the table is gone 2026-11-20 08:59:30 30 records read since"
+    )
+    assert row_of(html, "shop.transfers").startswith("shop.transfers ok ")
+    facts = text(html.partition("<dl")[2].partition("</dl>")[0])
+    assert re.search(r"Not applied since \(UTC\) \d{4}-\d\d-\d\d \d\d:\d\d:\d\d 30 records read since", facts), facts
+
+
+# ---- attempts
+
+
+def test_a_failed_attempt_shows_its_code_and_leads_to_its_log(url: str) -> None:
+    Ledger(url).record_attempt("bank", "kafka.unavailable", TaskTry("bank_hourly", "r 1", "received", -1, 3))
+    html = page_of(url)
+    expected = r"bank failing kafka\.unavailable [\d.]+ s ago log of received, r 1 unknown"
+    assert re.match(expected, row_of(html, "bank"))
+    log = "/dags/bank_hourly/runs/r%201/tasks/received?try_number=3"
+    assert f'to="{log}"' in html and f'to="{log}"' in page_of_one(url, "bank")
+
+
+# ---- lag
+
+
+def test_an_old_lag_is_unknown_in_the_list_and_the_pipeline_is_stale(url: str) -> None:
+    ledger = Ledger(url)
+    for hour in (7, 8, 9):
+        batch(ledger, "bank", sync_run(hour, "bank_hourly"))
+    seen = datetime.now(UTC) - timedelta(hours=25)
+    ledger.record_progress("bank", ProgressSample(seen, seen, seen, 0.0, 0))
+    with ledger._database.writing() as connection:
+        connection.execute(update(schema.batches).values(planned_at=time_text(seen), committed_at=time_text(seen)))
+    row = row_of(page_of(url), "bank")
+    assert row.startswith("bank stale not run for 25 h unknown, last seen 25 h ago")
+    assert "0 records" not in row and " ok " not in row
+
+
+def test_a_lag_of_some_minutes_ago_says_so(url: str) -> None:
+    ledger = Ledger(url)
+    batch(ledger, "bank", sync_run(9, "bank_hourly"))
+    for minutes in (120, 60, 20):
+        seen = datetime.now(UTC) - timedelta(minutes=minutes)
+        ledger.record_progress("bank", ProgressSample(seen, seen, seen, 3.0, 5))
+    row = row_of(page_of(url), "bank")
+    assert row.startswith("bank ok 3 s, 5 records 20 min ago")
+
+
+def test_every_part_of_a_filled_ledger_is_shown(url: str) -> None:
+    fill(url)
+    html = page_of(url)
+    assert [row_of(html, name).split()[1] for name in ("shop", "bank", "by_hand", "crashed")] == [
+        "parked", "ok", "ok", "crashed",
+    ]  # fmt: skip
+    shop = page_of_one(url, "shop")
+    assert "<img" not in shop and "&#60;img src=x" in shop
+    quarantine = text(shop.rpartition("<section")[2])
+    assert "2 shop.log 0 17 shop.orders price number_invalid" in quarantine
+    assert "2 shop.log 0 18 – record.json_invalid" in quarantine
+    assert "and 2 more records" in quarantine
+
+
+def test_one_figure_draws_a_point(url: str) -> None:
+    ledger = Ledger(url)
+    batch(ledger, "bank", sync_run(9, "bank_hourly"))
+    looked(ledger, "bank", 1)
+    assert page_of_one(url, "bank").count('className="cdc-point-alone"') == 1
+    looked(ledger, "bank", 25)  # another interval of the plot
+    assert "cdc-point-alone" not in page_of_one(url, "bank")
