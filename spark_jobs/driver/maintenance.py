@@ -53,7 +53,7 @@ def _demand_purgeable(job: JobDocument, table: str, states: Sequence[TableState]
             "maintain.rules_pending",
             f"the newest version of {table} was made by other rules than those of now",
             where={"table": table},
-            hint="run a batch, which makes the table again; then purge it",
+            hint="run a batch, and where it asks `airflow-cdc approve PIPELINE.yaml`; then purge the table",
         )
 
 

@@ -73,7 +73,7 @@ def _id(script: Script) -> str:
 
 
 def test_no_file_has_a_value_that_a_rule_masks_since(script: Script) -> None:
-    script.tables = MASKED
+    script.tables, script.policy = MASKED, {"on_rule_change": "apply"}
     script.sync()
     assert {one["name"] for one in rows(script)} == {"***"}
     assert with_secret(script)

@@ -415,11 +415,11 @@ def test_columns_that_the_stored_rows_have_are_made_of_them_without_the_change_l
 ) -> None:
     of_mode = {} if mode == "mirror" else {"mode": mode}
 
-    def begun(place: Path, **stated: Any) -> Script:
-        kind = {"sink_type": type_of(sink), "sink_options": options_of(sink, place)}
+    def begun(root: Path, **stated: Any) -> Script:
+        kind = {"sink_type": type_of(sink), "sink_options": options_of(sink, root)}
         tables, policy = {"shop.t": {**of_mode, **stated}}, {"on_rule_change": "apply"}
-        place.mkdir(parents=True)
-        script = Script(log, place, secrets=SALT, options=OPTIONS, tables=tables, policy=policy, **kind)
+        root.mkdir(parents=True)
+        script = Script(log, root, secrets=SALT, options=OPTIONS, tables=tables, policy=policy, **kind)
         script.send(*RECORDS)
         return script
 
