@@ -175,10 +175,10 @@ class ApplyPlanner:
         behind = state is not None and state.applied_seq < job.seq and may_go_on(job, state)
         if touched or behind or case.made_otherwise is not None or self._is_touched(case.timeline, state):
             return False
-        there = state if case.timeline.dropped_at is None else None
-        if there is not None and self._p.layouts.has_other_rules(case.timeline, there):
+        settled = self._unchanged(case.timeline, state)
+        if state is not None and any(after.made_with != state.made_with for after in settled):
             demand_fit(job, case.timeline)  # rules that change nothing may be mistyped
-        plan.settled += self._unchanged(case.timeline, state)
+        plan.settled += settled
         return True
 
     def _asks(self, plan: ApplyPlan, case: _Case) -> bool:

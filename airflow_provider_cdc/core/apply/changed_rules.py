@@ -59,9 +59,7 @@ def rule_change(state: TableState, now: Mapping[str, str], shape: Shape, options
     was = state.made_with
     if was is None or state.schema is None:
         return None
-    stated = other_rules(was, now)
-    if not stated and state.laid is None:
-        return None
+    stated = [name for name in (COLUMNS, FILTER, MODE) if was.get(name) != now.get(name)]
     schema = TableSchema.from_document(state.schema)
     old, new = LaidColumns.from_document(state.laid).of(schema), _laid(shape, schema, options)
     salts = _new_salts(old, new)
@@ -77,11 +75,6 @@ def rule_change(state: TableState, now: Mapping[str, str], shape: Shape, options
     mark = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
     shown, from_rows = tuple(_still_shown(old, new, was, now)), stated == [COLUMNS] and _are_stored(old, new)
     return RuleChange(tuple(stated) or (SALT,), tuple(changes), shown, from_rows, mark)
-
-
-def other_rules(was: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return the keys of the rules that have another text now."""
-    return [name for name in (COLUMNS, FILTER, MODE) if was.get(name) != now.get(name)]
 
 
 def _laid(shape: Shape, schema: TableSchema, options: TypeOptions) -> tuple[LaidColumn, ...]:

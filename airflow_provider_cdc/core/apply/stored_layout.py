@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 
-from airflow_provider_cdc.core.apply.changed_rules import COLUMNS, FILTER, MODE, RuleChange, other_rules, rule_change
+from airflow_provider_cdc.core.apply.changed_rules import COLUMNS, FILTER, MODE, RuleChange, rule_change
 from airflow_provider_cdc.core.apply.modes import mode_of
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.config.option_kinds import POLICIES, OptionKind, kind_of_option
@@ -81,7 +81,7 @@ def _rules_for(rules: TableRules, table: object) -> dict[str, str]:
     return made
 
 
-def is_made_by(rules: TableRules, table: str, was: MadeWith | None) -> bool:
+def is_made_by(rules: TableRules, table: object, was: MadeWith | None) -> bool:
     """Return whether the rows of a table were made by its rules as they are now."""
     made = {key: text for key, text in (was or {}).items() if key in (COLUMNS, FILTER, MODE)}
     return made == _rules_for(rules, table)
@@ -131,18 +131,17 @@ class StoredLayouts:
 
     def rule_change(self, timeline: TableTimeline, state: TableState) -> RuleChange | None:
         """Return how the rules of a table differ from those that its rows were made with, None where they do not."""
-        types = TypeOptions.of(self._rules.policy(timeline.last_name, self._policy))
-        return rule_change(state, self.of(timeline), self.shape(timeline), types)
+        name = timeline.last_name
+        if state.laid is None and is_made_by(self._rules, name, state.made_with):
+            return None  # as most tables
+        types = TypeOptions.of(self._rules.policy(name, self._policy))
+        return rule_change(state, _rules_for(self._rules, name), self.shape(timeline), types)
 
     def shape(self, timeline: TableTimeline) -> Shape:
         """Return the columns that a table gets."""
         name = timeline.last_name
         rule = self._rules.rule(name)
         return Shape.of(rule.columns, rule.filter, timeline, self._salt, mode_of(self._rules, name))
-
-    def has_other_rules(self, timeline: TableTimeline, state: TableState) -> bool:
-        """Return whether the rules of a table have another text now, whatever they say."""
-        return state.made_with is not None and bool(other_rules(state.made_with, self.of(timeline)))
 
     def _shape_change(self, timeline: TableTimeline, state: TableState) -> LayoutChange | None:
         change = self.rule_change(timeline, state)
