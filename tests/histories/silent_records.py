@@ -31,14 +31,14 @@ def following(
     return replace(record, value=json.dumps(value).encode())
 
 
-def written(name: str, *whats: neutral.Row | neutral.Ddl, first: int = 1) -> list[Record]:
+def written(name: str, *parts: neutral.Row | neutral.Ddl, first: int = 1) -> list[Record]:
     """Return what the tool of a format sends, one transaction for each.
 
     :param first: number of the first.
     """
     writer = TOOLS[name].writer(Style(partitions=1))
     records = []
-    for number, what in enumerate(whats, first):
+    for number, what in enumerate(parts, first):
         millis = _BEGIN + 1000 * number
         event = neutral.Event(number, 1, 100 * number, millis, millis + 300, number, what)
         records += [

@@ -79,8 +79,8 @@ def _without_blocks(patch: pytest.MonkeyPatch) -> None:
 
 def _recovered(script: Script) -> Iterator[Truth]:
     back = said("RECOVER TABLE BY JOB 53", kind="CREATE")
-    whats = [made("t"), changed("insert", 1), said("DROP TABLE t", gone=True), back, changed("insert", 2)]
-    script.send(*written("canal-json", *whats))
+    parts = [made("t"), changed("insert", 1), said("DROP TABLE t", gone=True), back, changed("insert", 2)]
+    script.send(*written("canal-json", *parts))
     yield holds((1, 1), (2, 2))
     script.send(*written("canal-json", changed("update", 1), first=6))
     yield holds((1, 10), (2, 2))
@@ -99,8 +99,8 @@ def _moved_in(script: Script) -> Iterator[Truth]:
 def _flashed_back(script: Script) -> Iterator[Truth]:
     name = script.format
     back = said("FLASHBACK TABLE t TO t2", "t2", kind="CREATE")
-    whats = [made("t"), changed("insert", 1), said("TRUNCATE TABLE t"), back, changed("insert", 2, "t2")]
-    script.send(*written(name, *whats))
+    parts = [made("t"), changed("insert", 1), said("TRUNCATE TABLE t"), back, changed("insert", 2, "t2")]
+    script.send(*written(name, *parts))
     yield holds((1, 1), (2, 2), table="shop.t2")
     script.send(*written(name, changed("update", 1, "t2"), first=6))
     yield holds((1, 10), (2, 2), table="shop.t2")

@@ -222,9 +222,9 @@ function PipelineState({ pipeline }) {
 }
 
 /** Say how much of the log was read since a table stopped: what it lacks is among these records. */
-function ReadSince({ records, atLeast }) {
+function ReadSince({ records, bound }) {
   if (records === null || records === undefined) return null;
-  return h("span", { className: "cdc-late", title: "records of all tables: those of this one among them are not applied" }, ` ${atLeast ? "at least " : ""}${plural(records, "record")} read since`);
+  return h("span", { className: "cdc-late", title: "records of all tables: those of this one among them are not applied" }, ` ${bound ? "at least " : ""}${plural(records, "record")} read since`);
 }
 
 /** Say when and why the last attempt at a batch failed, with the way to its log. */
@@ -360,7 +360,7 @@ function TablesSection({ ledger, name, onTable, chosen }) {
       h("button", { type: "button", className: "cdc-link", onClick: () => onTable(t.id === chosen ? null : t.id) }, `${t.database}.${t.table}`),
       h(Fragment, null, h(State, { state: t.state }), t.held?.since && h("span", { className: "cdc-late", title: `since batch ${t.held.seq}` }, ` for ${t.held.at_least ? "at least " : ""}${age(t.held.since)}`)),
       h("span", { className: "cdc-reason" }, t.reason || t.notes.join("; ")),
-      h(Fragment, null, h(Time, { at: t.source_time }), h(ReadSince, { records: t.held?.records, atLeast: t.held?.at_least })),
+      h(Fragment, null, h(Time, { at: t.source_time }), h(ReadSince, { records: t.held?.records, bound: t.held?.at_least })),
       h(Proof, { table: t }),
       number(t.columns), number(t.version), number(t.applied_seq),
       h("span", { className: "cdc-location" }, t.location),
