@@ -218,7 +218,7 @@ _DEMO = (
             "folder among the temporary ones",
         },
     ),
-    Argument(("--sink",), {"choices": ("delta", "iceberg"), "default": "delta", "help": "kind of the tables"}),
+    Argument(("--sink",), {"default": "delta", "help": "kind of the tables, as sink.type (default: delta)"}),
     _JSON,
 )
 

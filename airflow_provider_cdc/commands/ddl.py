@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.commands.output import CONFIGURATION, DONE, complain, guarded, json_line
-from airflow_provider_cdc.core.file_log.record_lines import lines, opened
+from airflow_provider_cdc.core.file_log.record_lines import lines, object_of, opened
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline
@@ -110,13 +109,10 @@ class Session:
 
 def _entry(line: bytes | None) -> dict[str, Any] | str:
     """Return a line's object, or what is wrong with it."""
-    if line is None:
-        return "the compressed file ends early or is damaged"
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
-        return "the line is not JSON"
-    if not isinstance(entry, dict) or not isinstance(entry.get("sql"), str):
+    entry = object_of(line)
+    if isinstance(entry, str):
+        return entry
+    if not isinstance(entry.get("sql"), str):
         return "the line is not a JSON object with a text in sql"
     preceding = entry.get("preceding") or []
     if not isinstance(entry.get("default_db") or "", str) or not isinstance(preceding, list):

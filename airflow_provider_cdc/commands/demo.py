@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_cdc.commands.output import DONE, guarded, print_json
+from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from airflow_provider_cdc.core.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -33,9 +34,12 @@ def demo(args: Namespace) -> int:
 
     def work() -> int:
         sink = args.sink
-        if sink == "iceberg" and importlib.util.find_spec("pyiceberg") is None:
+        if sink not in SINKS:
+            raise ConfigurationError([f"--sink: {sink!r} is not known; known: {', '.join(SINKS)}"])
+        library = SINKS[sink].library
+        if importlib.util.find_spec(library) is None:
             raise ConfigurationError(
-                ["--sink iceberg: pyiceberg is missing: pip install 'airflow-provider-cdc[iceberg]'"]
+                [f"--sink {sink}: {library} is missing: pip install 'airflow-provider-cdc[{sink}]'"]
             )
         folder = _folder(args.folder)
 
@@ -90,14 +94,12 @@ def _folder(stated: str | None) -> Path:
 
 def _end(screen: Screen, story: ShopStory, hours: list[Hour]) -> None:
     """Say what came of it, where the tables lie, and what to look at next."""
-    from airflow_provider_cdc.demo.report import reading
-
     complete = sum(hour.verdict.complete for hour in hours)
     say = screen.line
     say(f"\nAfter {complete} of {len(hours)} batches every table was equal to the database.")
     say(f"{screen.elapsed:.0f} s in all.")
     say(f"\nThe tables are in {story.lake}. To read one, in Python:\n")
-    for line in reading(story.sink, story.lake):
+    for line in story.example():
         say(f"    {line}")
     say("\nThe pipeline is a file that each verb takes:\n")
     for verb in ("tables", "ledger", "verify", "doctor"):

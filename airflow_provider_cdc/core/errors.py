@@ -151,6 +151,11 @@ class UnavailableError(Transient, CdcError):
     """A broker, a database, a store or Spark did not answer as it should."""
 
 
+def first_line(error: BaseException) -> str:
+    """Return the class and the first line of an error of others, without the lines of advice that some add."""
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"
+
+
 def out_of_memory(code: str, what: str, where: dict[str, Any]) -> DataError:
     """Return the error of a task that ran out of memory.
 

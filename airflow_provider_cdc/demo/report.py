@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Say what an hour of the demo did, and how its tables are read."""
+"""Say what an hour of the demo did."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 
 from airflow_provider_cdc.batch.result import BatchResult
 from airflow_provider_cdc.demo.check import Verdict
@@ -17,22 +16,6 @@ _SHOWN_DDL = 8
 _SHOWN_PROBLEMS = 5
 _WIDTH = 100
 _NO_DDL = re.compile(r"^\s*(SET|USE)\b", re.IGNORECASE)
-
-SINKS = {
-    "delta": (
-        "root",
-        ("from deltalake import DeltaTable", 'print(DeltaTable("{lake}/shop/orders").to_pyarrow_table())'),
-    ),
-    "iceberg": (
-        "warehouse",
-        (
-            "from pyiceberg.catalog import load_catalog",
-            'catalog = load_catalog("cdc", type="sql", uri="sqlite:///{lake}/catalog.db")',
-            'print(catalog.load_table("shop.orders").scan().to_arrow())',
-        ),
-    ),
-}
-"""Kinds of tables: the key of the section that says where they lie, and the lines of Python that read one."""
 
 
 def report(screen: Screen, until: datetime, result: BatchResult, verdict: Verdict) -> None:
@@ -46,15 +29,6 @@ def report(screen: Screen, until: datetime, result: BatchResult, verdict: Verdic
     for name, problems in verdict.problems.items():
         for problem in problems[:_SHOWN_PROBLEMS]:
             screen.line(f"       DIFFERS  {name}: {problem}")
-
-
-def reading(sink: str, lake: Path) -> Iterator[str]:
-    """Yield the lines of Python that read a table.
-
-    :param sink: ``sink.type``.
-    """
-    for line in SINKS[sink][1]:
-        yield line.format(lake=lake)
 
 
 def shown(statements: Sequence[str]) -> list[str]:

@@ -14,11 +14,12 @@ from airflow_provider_cdc.batch.runner import run_batch
 from airflow_provider_cdc.connections.lookup import sink_options
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.config.reading import read_yaml
+from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from airflow_provider_cdc.core.file_log.appending import append
 from airflow_provider_cdc.core.file_log.line_kinds import FileRecord
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.demo.check import Verdict, compare
-from airflow_provider_cdc.demo.report import SINKS, report
+from airflow_provider_cdc.demo.report import report
 from airflow_provider_cdc.demo.screen import Screen
 from airflow_provider_cdc.demo.shop_log import Phase, ShopLog, examples
 from airflow_provider_cdc.ledger import Ledger
@@ -80,12 +81,16 @@ class ShopStory:
         document = read_yaml((examples() / "shop.yaml").read_text(encoding="utf-8"))
         source = {key: value for key, value in document["source"].items() if key != "connection"}
         document["source"] = {"type": "files", "folder": str(self.log), **source}
-        document["sink"] = {"type": self.sink, SINKS[self.sink][0]: str(self.lake)}
+        document["sink"] = {"type": self.sink, SINKS[self.sink].place: str(self.lake)}
         document["ledger"] = f"sqlite:///{self.folder / 'ledger.db'}"
         document["policy"] = {**document["policy"], "engine": "inline"}
         pipeline = CdcPipeline.from_dict(document)
         self.file.write_text(pipeline.to_yaml(), encoding="utf-8")
         return pipeline
+
+    def example(self) -> list[str]:
+        """Return lines of Python that read a table."""
+        return self._tables.example("shop", "orders")
 
     def hours(self, kill: Stopper, log: ShopLog) -> list[Hour]:
         """Run all hours; return what came of them.

@@ -14,20 +14,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_cdc.core.values.types import GEOMETRIES
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-GEOMETRY = {
-    "geometry",
-    "point",
-    "linestring",
-    "polygon",
-    "multipoint",
-    "multilinestring",
-    "multipolygon",
-    "geometrycollection",
-    "geomcollection",
-}
 BINARY = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
 
 
@@ -79,7 +70,7 @@ def expected(value: str | None, kind: str) -> Any:
         return float(value)
     if kind == "bit":
         return Decimal(int(value, 16))
-    if kind in GEOMETRY:
+    if kind in GEOMETRIES:
         return value[8:].lower()  # four bytes of SRID stand before the WKB
     if kind in BINARY:
         return value.lower()

@@ -89,3 +89,10 @@ class TableReader(Protocol):
     def is_table(self, location: str, options: Mapping[str, str]) -> bool:
         """Return whether there is a table at a location; raises what the store's client raises."""
         ...
+
+    def example(self, location: str, options: Mapping[str, str]) -> list[str]:
+        """Return lines of Python that print the rows of a table, for people to copy.
+
+        :param options: those of the sink that no connection holds: no secrets.
+        """
+        ...

@@ -106,6 +106,10 @@ class _Reader:
         """Return whether there is a table at a location."""
         return bool(DeltaTable.is_deltatable(location, store_options(options)))
 
+    def example(self, location: str, options: Mapping[str, str]) -> list[str]:
+        """Return lines of Python that print the rows of a table."""
+        return ["from deltalake import DeltaTable", f"print(DeltaTable({location!r}).to_pyarrow_table())"]
+
 
 def reader() -> _Reader:
     """Return what opens Delta tables."""

@@ -80,6 +80,16 @@ class _Reader:
         """Return whether there is a table at a location."""
         return bool(_catalog(options).table_exists(identifier_of(location, options)))
 
+    def example(self, location: str, options: Mapping[str, str]) -> list[str]:
+        """Return lines of Python that print the rows of a table."""
+        name, *properties = catalog_properties(options).items()
+        stated = ", ".join([repr(name[1]), f"**{dict(properties)!r}"])
+        table = ".".join(identifier_of(location, options))
+        return [
+            "from pyiceberg.catalog import load_catalog",
+            f"print(load_catalog({stated}).load_table({table!r}).scan().to_arrow())",
+        ]
+
 
 def reader() -> _Reader:
     """Return what opens Iceberg tables."""

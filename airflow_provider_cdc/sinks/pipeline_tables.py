@@ -46,6 +46,11 @@ class PipelineTables:
         """Return where a table lies."""
         return located(self._sink.root, state.location)
 
+    def example(self, database: str, table: str) -> list[str]:
+        """Return lines of Python that print the rows of a table, without secrets."""
+        location = located(self._sink.root, f"{database}/{table}")
+        return self.reader.example(location, self._sink.options())
+
     def newest(self, state: TableState) -> StoredTable:
         """Open a table as it is now.
 

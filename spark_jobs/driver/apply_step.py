@@ -156,14 +156,14 @@ def _emptied(
         return states
     try:
         empty_location(job, left, batch.secrets, table_ids)
-        return states
+        return [replace(s, to_empty="") if s.to_empty == left.location else s for s in states]
     except Exception as error:
         cdc_error = as_cdc_error(error, {"table": f"{left.database}.{left.table}", "location": job.at(left.location)})
         if isinstance(cdc_error, Transient) and not fails_again(job, storage, left, cdc_error):
             raise cdc_error from error
         reason = f"its former location cannot be emptied: {cdc_error}"
         return [
-            replace(s, state=TableStatus.PARKED, reason=reason, code=cdc_error.code)
+            replace(s, state=TableStatus.PARKED, reason=reason, code=cdc_error.code, to_empty=left.location)
             if s.table_id == left.table_id
             else s
             for s in states

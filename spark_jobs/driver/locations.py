@@ -51,6 +51,7 @@ class Locations:
             old = self._p.states.get(table_id)
             if old is not None and old.version is not None and old.location != location:
                 plan.to_empty.append(old)
+        plan.to_empty += [replace(s, location=s.to_empty) for s in self._p.states.values() if s.to_empty]
         live = self.live()
         plan.to_empty = [state for state in plan.to_empty if state.location not in live]
         plan.never_reached = [state for state in self._never_reached() if state.location not in live]

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.documents import JobDocument, ProbeStep, Result
-from airflow_provider_cdc.core.errors import CdcError, SinkError, Transient
+from airflow_provider_cdc.core.errors import CdcError, SinkError, Transient, first_line
 from airflow_provider_cdc.core.faults import may_be_caught
 from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.model.status import ResultStatus
@@ -128,16 +128,12 @@ def _tried(name: str, step: Callable[[], None], location: str) -> ProbeStep:
             raise
         known = as_cdc_error(error, {"location": location})
         if known.__cause__ is not None and known.code == "sink.commit_conflict":
-            known.message = f"the commit was refused: {_first_line(known.__cause__)}"
+            known.message = f"the commit was refused: {first_line(known.__cause__)}"
         known.hint = _hint(name, known)
         if name == "remove":
             known.hint += f"; then remove {location} by hand"
         return ProbeStep(name, known.document())
     return ProbeStep(name)
-
-
-def _first_line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"
 
 
 def _hint(name: str, error: CdcError) -> str:

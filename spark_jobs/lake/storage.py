@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import fs
 
-from airflow_provider_cdc.core.errors import SinkError, UnavailableError
+from airflow_provider_cdc.core.errors import SinkError, UnavailableError, first_line
 from airflow_provider_cdc.core.json_documents import json_bytes, json_data
 from airflow_provider_cdc.core.lake.durable_files import create_file, sync_folder, synced_part
 from airflow_provider_cdc.core.lake.object_store import (
@@ -122,7 +122,7 @@ class Storage:
         except OSError as error:
             raise UnavailableError(
                 "log.unavailable",
-                f"the lake's store failed: {_reason(error)}",
+                f"the lake's store failed: {first_line(error)}",
                 where={"path": f"{self.root}/{name}"},
                 hint="check the store's free space, rights and network, then run again; nothing is half written",
             ) from error
@@ -285,11 +285,6 @@ class Storage:
         while parents and not self.holds_files("/".join(parents)):
             self.delete_folder("/".join(parents))
             parents.pop()
-
-
-def _reason(error: OSError) -> str:
-    """Return an error's text without the lines of advice that some stores add."""
-    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"
 
 
 def _s3(options: dict[str, str]) -> fs.FileSystem:

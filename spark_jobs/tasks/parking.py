@@ -6,7 +6,15 @@ from __future__ import annotations
 import errno
 from typing import Any
 
-from airflow_provider_cdc.core.errors import REBUILD, CdcError, DataError, SinkError, UnavailableError, out_of_memory
+from airflow_provider_cdc.core.errors import (
+    REBUILD,
+    CdcError,
+    DataError,
+    SinkError,
+    UnavailableError,
+    first_line,
+    out_of_memory,
+)
 from airflow_provider_cdc.core.faults import summary
 
 # what a file system answers for good, whatever it is asked again
@@ -30,7 +38,7 @@ def as_cdc_error(error: BaseException, where: dict[str, Any]) -> CdcError:
 
 
 def _of_files(error: OSError, where: dict[str, Any]) -> CdcError:
-    reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+    reason = first_line(error)
     if error.errno in _LASTING or isinstance(error, FileNotFoundError):
         return SinkError(
             "sink.file_missing",

@@ -16,11 +16,14 @@ from typing import Any
 import yaml
 
 from airflow_provider_cdc.batch.result import stored_result, table_states
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from airflow_provider_cdc.demo.check import Verdict
-from airflow_provider_cdc.demo.report import SINKS, reading, report
+from airflow_provider_cdc.demo.report import report
 from airflow_provider_cdc.demo.screen import Screen
 from airflow_provider_cdc.demo.shop_log import Phase, ShopLog
 from airflow_provider_cdc.ledger import Ledger
+from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables
 from tests.demo.check import compare
 from tests.demo.feeding import feed
 from tests.demo.process import DAGS, Airflow
@@ -77,7 +80,7 @@ class Demo:
     def _pipeline(self, folder: Path) -> Path:
         """Write the example's pipeline with the demo's places."""
         document = yaml.safe_load((DAGS / "shop.yaml").read_text(encoding="utf-8"))
-        document["sink"] = {"type": self.sink, SINKS[self.sink][0]: str(folder / "lake")}
+        document["sink"] = {"type": self.sink, SINKS[self.sink].place: str(folder / "lake")}
         document["ledger"] = f"sqlite:///{folder / 'ledger.db'}"
         document["policy"]["engine"] = self._engine
         path = folder / "shop.yaml"
@@ -126,7 +129,8 @@ class Demo:
             shutil.rmtree(folder / name, ignore_errors=True)
         self._screen.step("")
         self._screen.line(f"\nThe lake is kept at {folder / 'lake'}, Airflow's log next to it. To read a table:\n")
-        for line in reading(self.sink, folder / "lake"):
+        pipeline = CdcPipeline.from_yaml(folder / "shop.yaml")
+        for line in PipelineTables(pipeline, lambda sink: sink.options()).example("shop", "orders"):
             self._screen.line(f"    {line}")
 
 

@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 
+from airflow_provider_cdc.core.errors import SinkError
+from spark_jobs.driver import apply_step
 from tests.histories.debezium_records import ddl, row, snapshot_ddl
 from tests.histories.log import Log
 from tests.histories.records import Record
@@ -154,3 +158,68 @@ def test_a_table_that_was_parked_while_another_had_its_name_finds_its_own_rows(
     assert (script.states_of("shop", "t"), script.states_of("shop", "u")) == (["ok"], ["ok"])
     assert script.rows("shop", "t") == Counter({(1, 1): 1, (2, 2): 1, (3, 3): 1})
     assert script.rows("shop", "u") == Counter({(7, 7): 1})
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], AbstractContextManager[None]]:
+    """Return what lets no location be emptied for a while."""
+
+    def refuse(*_: object) -> None:
+        raise SinkError("sink.refused", "half a file", where={}, hint="")
+
+    @contextmanager
+    def refusing() -> Iterator[None]:
+        with monkeypatch.context() as patch:
+            patch.setattr(apply_step, "empty_location", refuse)
+            yield
+
+    return refusing
+
+
+Refusing = Callable[[], AbstractContextManager[None]]
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_former_location_that_could_not_be_emptied_is_emptied_by_the_next_batch(
+    changed: bool, script: Script, refusing: Refusing
+) -> None:
+    script.sync()
+    script.send(ddl("RENAME TABLE t TO u", 200, table="u"))
+    with refusing():
+        script.sync()
+        script.sync()
+    assert script.states_of("shop", "u") == ["parked"]
+    assert script.rows("shop", "t") == script.rows("shop", "u") == Counter({(1, 1): 1})
+    if changed:
+        script.send(row("c", "u", 300, {"id": 3, "v": 3}, key=KEY))
+    script.sync()
+    assert (script.states_of("shop", "u"), script.rows("shop", "t")) == (["ok"], Counter())
+    assert script.rows("shop", "u") == Counter({(1, 1): 1} | ({(3, 3): 1} if changed else {}))
+
+
+def test_the_location_of_a_dropped_table_that_could_not_be_emptied_is_emptied_by_the_next_batch(
+    script: Script, refusing: Refusing
+) -> None:
+    script.sync()
+    script.send(ddl("DROP TABLE t", 200, table="t"))
+    with refusing():
+        script.sync()
+    assert script.rows("shop", "t") == Counter({(1, 1): 1})
+    script.sync()
+    assert (script.states_of("shop", "t"), script.rows("shop", "t")) == (["dropped"], Counter())
+
+
+def test_a_location_that_could_not_be_emptied_is_left_to_a_new_table_of_its_name(
+    script: Script, refusing: Refusing
+) -> None:
+    script.sync()
+    script.send(ddl("RENAME TABLE t TO u", 200, table="u"))
+    with refusing():
+        script.sync()
+    script.send(ddl("CREATE TABLE t (id INT PRIMARY KEY, v INT)", 210, table="t", columns=COLUMNS, key=KEY))
+    script.send(insert(2, 220))
+    script.sync()
+    script.sync()
+    assert (script.states_of("shop", "t"), script.states_of("shop", "u")) == (["ok"], ["ok"])
+    assert script.rows("shop", "t") == Counter({(2, 2): 1})
+    assert script.rows("shop", "u") == Counter({(1, 1): 1})

@@ -269,6 +269,9 @@ class FolderReader:
     def is_table(self, location: str, options: Mapping[str, str]) -> bool:
         return FolderTable(location).exists
 
+    def example(self, location: str, options: Mapping[str, str]) -> list[str]:
+        return ["import pyarrow.parquet", f"print(pyarrow.parquet.read_table({str(FolderTable(location).file)!r}))"]
+
 
 class ReadTable:
     """One version of one table, for the Airflow side."""

@@ -41,6 +41,7 @@ class TableState(Document):
         batches that did not fit then, and do now, are in the table. None before the first commit.
     :param laid: how its columns lie by rules of the pipeline (``LaidColumns.document``), None where they are the
         source's.
+    :param to_empty: place that it moved away from and that could not be emptied yet, empty for none.
     :param comments: digest of what the source says of table and columns, empty where it never said anything.
     :param proof: how far the log has proved the rows. Documents of earlier versions have none: it begins then.
     """
@@ -73,5 +74,6 @@ class TableState(Document):
     made_with: dict[str, str] | None = None
     resolved_since: int | None = None
     laid: list[list[Any]] | None = None
+    to_empty: str = ""
     comments: str = ""
     proof: Proof = field(default_factory=Proof)

@@ -31,16 +31,22 @@ def lines(stream: Any) -> Iterator[bytes | None]:
         yield None
 
 
-def record_of(line: bytes | None) -> dict[str, Any] | str:
-    """Return the record of a line, or the problem with it."""
+def object_of(line: bytes | None) -> dict[str, Any] | str:
+    """Return the JSON object of a line, or the problem with it."""
     if line is None:
         return "the compressed file ends early or is damaged"
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
         return "the line is not JSON"
-    if not isinstance(entry, dict):
-        return "the line is not a JSON object"
+    return entry if isinstance(entry, dict) else "the line is not a JSON object"
+
+
+def record_of(line: bytes | None) -> dict[str, Any] | str:
+    """Return the record of a line, or the problem with it."""
+    entry = object_of(line)
+    if isinstance(entry, str):
+        return entry
     if not isinstance(entry.get("topic"), str):
         return "topic is missing or not text"
     for name, limit in (("partition", 1 << 31), ("offset", _INT64)):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
 
-from airflow_provider_cdc.core.errors import SourceError, UnavailableError
+from airflow_provider_cdc.core.errors import SourceError, UnavailableError, first_line
 from airflow_provider_cdc.core.file_log.line_kinds import LINES, FileRecord, gap_error, offsets_error
 from airflow_provider_cdc.core.file_log.names import (
     TOPIC,
@@ -229,10 +229,9 @@ class TopicFiles:
                 hint=hint,
             ) from None
         except OSError as error:
-            reason = (str(error).splitlines() or [""])[0][:300]
             raise UnavailableError(
                 "files.unavailable",
-                f"the store of the files failed: {type(error).__name__}: {reason}",
+                f"the store of the files failed: {first_line(error)}",
                 where={"path": f"{self.root}/{path}"},
                 hint="check that the folder is mounted, its rights and the network, then run again",
             ) from error

@@ -20,7 +20,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.core.errors import BusyError, ConfigurationError, SinkError, UnavailableError
+from airflow_provider_cdc.core.errors import BusyError, ConfigurationError, SinkError, UnavailableError, first_line
 from airflow_provider_cdc.core.lake.durable_files import create_file, make_folder
 from airflow_provider_cdc.core.lake.object_store import create_object, object_names, open_objects, read_object
 from airflow_provider_cdc.core.lake.roots import canonical_root
@@ -237,7 +237,7 @@ class SegmentLog:
         except OSError as error:
             raise UnavailableError(
                 "log.unavailable",
-                f"the lake's store failed: {type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}",
+                f"the lake's store failed: {first_line(error)}",
                 where={"path": f"{self._root}/{name}"},
                 hint="check the store's free space, rights and network, then run again; nothing is half written",
             ) from error

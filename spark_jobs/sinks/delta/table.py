@@ -21,7 +21,7 @@ from deltalake.transaction import AddAction
 
 from airflow_provider_cdc.core.apply.row_sets import each_known
 from airflow_provider_cdc.core.arrays import IntArray
-from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError
+from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError, first_line
 from airflow_provider_cdc.core.faults import may_be_caught
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Commit, Owner
@@ -78,10 +78,9 @@ class DeltaLocation:
             ) from error
 
     def _unavailable(self, error: Exception) -> UnavailableError:
-        reason = (str(error).splitlines() or [""])[0][:300]
         return UnavailableError(
             "sink.unavailable",
-            f"the table's store failed: {type(error).__name__}: {reason}",
+            f"the table's store failed: {first_line(error)}",
             where={"location": self.location},
             hint="run again when the store answers",
         )

@@ -24,7 +24,7 @@ from pyiceberg.exceptions import (
 from sqlalchemy.exc import DBAPIError
 
 from airflow_provider_cdc.core.config.sinks.iceberg_options import PREFIX, catalog_properties
-from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError
+from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError, first_line
 from airflow_provider_cdc.core.faults import may_be_caught
 from spark_jobs.sinks.names import NameRule
 
@@ -75,9 +75,16 @@ def reaching(where: dict[str, Any]) -> Iterator[None]:
         raise as_sink_error(error, where) from error
 
 
+def unreadable(error: BaseException, where: dict[str, Any]) -> SinkError:
+    """Return the error of a file of the table that is not what it should be."""
+    text = f"a file of the table cannot be read: {first_line(error)}"
+    hint = f"the next batch tries again; if it lasts, restore the file, or {REBUILD}"
+    return SinkError("sink.unreadable", text, where=where, hint=hint)
+
+
 def as_sink_error(error: BaseException, where: dict[str, Any]) -> CdcError:
     """Return what an error of pyiceberg, the catalog or the store means."""
-    text = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"
+    text = first_line(error)
     if isinstance(error, FileNotFoundError):
         hint = "restore the file and run again, or rebuild the table"
         return SinkError("sink.file_missing", f"a file of the table is missing: {text}", where=where, hint=hint)
@@ -90,8 +97,7 @@ def as_sink_error(error: BaseException, where: dict[str, Any]) -> CdcError:
             hint="run again when it answers",
         )
     if isinstance(error, (EOFError, pa.ArrowInvalid)):
-        hint = f"the next batch tries again; if it lasts, restore the file, or {REBUILD}"
-        return SinkError("sink.unreadable", f"a file of the table cannot be read: {text}", where=where, hint=hint)
+        return unreadable(error, where)
     if isinstance(error, UnauthorizedError):
         hint = "correct the connection named by sink.connection"
         return SinkError("sink.refused", f"the catalog refuses the login: {text}", where=where, hint=hint)

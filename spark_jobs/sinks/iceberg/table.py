@@ -25,7 +25,7 @@ from airflow_provider_cdc.core.errors import REBUILD, SinkError
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Commit, Owner
 from spark_jobs.sinks.contract import TableSize
-from spark_jobs.sinks.iceberg.catalogs import Missing, Refused, open_catalog, reaching
+from spark_jobs.sinks.iceberg.catalogs import Missing, Refused, open_catalog, reaching, unreadable
 from spark_jobs.sinks.iceberg.columns import Fields, stored_fields
 from spark_jobs.sinks.iceberg.live_files import LiveFile, LiveFiles, bounds_of
 from spark_jobs.sinks.iceberg.partitions import KeyPartitions, own_spec, spec_by_id
@@ -78,6 +78,8 @@ class IcebergTable:
                 return None
             except Refused as error:
                 raise self._name_refused() from error
+            except ValueError as error:  # of its metadata, which the store may have given in part
+                raise unreadable(error, self.where) from error
         spec = table.spec()
         parted = not spec.is_unpartitioned() and own_spec(table.properties) != spec.spec_id
         if table.metadata.format_version != 2 or parted:

@@ -14,6 +14,7 @@ class SinkKind(NamedTuple):
     :param writer: module that writes it in a batch, with ``open_sink`` (``spark_jobs.sinks.contract``).
     :param library: package that has to be installed on both sides.
     :param section: class of ``core.config.sinks`` that describes it.
+    :param place: key of the section that says below which folder or address the tables lie.
     :param session: Spark writes large tables of it through a library of its own, which takes a session.
     """
 
@@ -21,13 +22,19 @@ class SinkKind(NamedTuple):
     writer: str
     library: str
     section: str = "DeltaSink"
+    place: str = "root"
     session: bool = True
 
 
 SINKS: Mapping[str, SinkKind] = {
     "delta": SinkKind("airflow_provider_cdc.sinks.delta", "spark_jobs.sinks.delta.sink", "deltalake"),
     "iceberg": SinkKind(
-        "airflow_provider_cdc.sinks.iceberg", "spark_jobs.sinks.iceberg.sink", "pyiceberg", "IcebergSink", session=False
+        "airflow_provider_cdc.sinks.iceberg",
+        "spark_jobs.sinks.iceberg.sink",
+        "pyiceberg",
+        "IcebergSink",
+        "warehouse",
+        session=False,
     ),
 }
 """Kinds of tables by ``sink.type``."""
