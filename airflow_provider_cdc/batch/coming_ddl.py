@@ -9,21 +9,17 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.ddl.parser import parse
-from airflow_provider_cdc.core.ddl.statement import (
+from airflow_provider_cdc.core.ddl.alter_actions import (
     AddPrimaryKey,
-    AlterTable,
     ChangeColumn,
     ConvertCharset,
     DropColumn,
-    DropDatabase,
     DropPrimaryKey,
-    DropTable,
     ModifyColumn,
     PartitionRows,
-    Statement,
-    TruncateTable,
 )
+from airflow_provider_cdc.core.ddl.parser import parse
+from airflow_provider_cdc.core.ddl.statement import AlterTable, DropDatabase, DropTable, Statement, TruncateTable
 from airflow_provider_cdc.core.ddl.tokens import DdlError
 from airflow_provider_cdc.core.model.relation import RelationChange, RelationEvent
 

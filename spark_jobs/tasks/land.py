@@ -7,6 +7,7 @@ import base64
 import gc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -195,8 +196,6 @@ def land(
     :param tombstones: for a format that has them.
     """
     source, decode = _decoding(job, secrets, source, fmt)
-    if isinstance(fmt, Grouped):
-        source = whole_groups(source, fmt, {(chunk.topic, chunk.partition): chunk.start for chunk in job.chunks})
     if positions is None and fmt.order == "clock":
         positions = ClockPositions(job.clocks)
     described, snapshots = job.schema_topic is None, fmt.snapshot_rows == "shared"
@@ -205,12 +204,8 @@ def land(
     writer = new_writer()
     report, stretches = LandReport(), Stretches()
     begins = begins or Begins(Begin(*begin) for begin in job.begins)
-    keep_memory()
-    gc.disable()  # nothing here makes cycles, and millions of small objects make collections expensive
-    try:
-        # what is held back for a format with groups may count on what stands before it in its partition
-        together = ([records] for records in source) if isinstance(fmt, Grouped) else joined_partitions(source)
-        for parts in together:
+    with _lean_memory(job):
+        for parts in _decoded_at_once(job, source, fmt):
             report.records += sum(map(len, parts))
             changes = decode_joined(decode, parts)
             report.log_names = {**placed_names(changes, parts), **report.log_names}
@@ -229,14 +224,35 @@ def land(
                 writer = new_writer()
         _finish(writer, report)
         report.clocks = [] if positions is None else list(map(list, positions.clocks()))
+    report.stretches, report.statements = stretches.documents(), stretches.statements
+    report.last_records = {} if tombstones is None else tombstones.last
+    return report
+
+
+def _decoded_at_once(job: JobDocument, source: Iterable[Records], fmt: Format) -> Iterator[Sequence[Records]]:
+    """Return records in the pieces in which they are decoded, groups whole."""
+    if isinstance(fmt, Grouped):
+        starts = {(chunk.topic, chunk.partition): chunk.start for chunk in job.chunks}
+        # what is held back may count on what stands before it in its partition
+        return ([records] for records in whole_groups(source, fmt, starts))
+    return joined_partitions(source)
+
+
+@contextmanager
+def _lean_memory(job: JobDocument) -> Iterator[None]:
+    """Keep memory from growing in the block.
+
+    :raises DataError: code ``land.memory``.
+    """
+    keep_memory()
+    gc.disable()  # nothing here makes cycles, and millions of small objects make collections expensive
+    try:
+        yield
     except MemoryError:
         raise out_of_memory("land.memory", "the records", {"partitions": _partitions(job)}) from None
     finally:
         gc.enable()
         release_memory(large=False)
-    report.stretches, report.statements = stretches.documents(), stretches.statements
-    report.last_records = {} if tombstones is None else tombstones.last
-    return report
 
 
 def _decoding(

@@ -5,17 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from airflow_provider_cdc.core.ddl.column_types import accept_charset, read_charset, read_collation
-from airflow_provider_cdc.core.ddl.columns import read_column, read_position
-from airflow_provider_cdc.core.ddl.defaults import read_default_text
-from airflow_provider_cdc.core.ddl.keys import Constraint, Unbinding, at_constraint, read_constraint
-from airflow_provider_cdc.core.ddl.options import accept_distribution, accept_partitioning, accept_table_options
-from airflow_provider_cdc.core.ddl.partitions import at_partition_clause, read_partition_clause
-from airflow_provider_cdc.core.ddl.reader import TokenReader
-from airflow_provider_cdc.core.ddl.statement import (
+from airflow_provider_cdc.core.ddl.alter_actions import (
     AddColumn,
     AlterAction,
-    AlterTable,
     ChangeColumn,
     ConvertCharset,
     DropColumn,
@@ -31,6 +23,14 @@ from airflow_provider_cdc.core.ddl.statement import (
     SetDefault,
     Versioning,
 )
+from airflow_provider_cdc.core.ddl.column_types import accept_charset, read_charset, read_collation
+from airflow_provider_cdc.core.ddl.columns import read_column, read_position
+from airflow_provider_cdc.core.ddl.defaults import read_default_text
+from airflow_provider_cdc.core.ddl.keys import Constraint, Unbinding, at_constraint, read_constraint
+from airflow_provider_cdc.core.ddl.options import accept_distribution, accept_partitioning, accept_table_options
+from airflow_provider_cdc.core.ddl.partitions import at_partition_clause, read_partition_clause
+from airflow_provider_cdc.core.ddl.reader import TokenReader
+from airflow_provider_cdc.core.ddl.statement import AlterTable
 
 _INDEX = ("INDEX", "KEY")
 _CONSTRAINT = ("CONSTRAINT", "CHECK")

@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.ddl.column_types import (
 from airflow_provider_cdc.core.ddl.defaults import accept_now, read_default
 from airflow_provider_cdc.core.ddl.options import accept_setting
 from airflow_provider_cdc.core.ddl.reader import TokenReader
-from airflow_provider_cdc.core.ddl.statement import ColumnDefinition, ForeignKey
+from airflow_provider_cdc.core.ddl.table_parts import ColumnDefinition, ForeignKey
 from airflow_provider_cdc.core.model.schema import Default
 
 # actions of a foreign key on the rows of its table, and whether they change them

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from airflow_provider_cdc.core.ddl.alter_actions import AddForeignKey, AddPrimaryKey, AddUnique
 from airflow_provider_cdc.core.ddl.columns import read_raw_column, settled
 from airflow_provider_cdc.core.ddl.keys import at_constraint, read_constraint
 from airflow_provider_cdc.core.ddl.options import (
@@ -14,15 +15,8 @@ from airflow_provider_cdc.core.ddl.options import (
     accept_table_options,
 )
 from airflow_provider_cdc.core.ddl.reader import TokenReader
-from airflow_provider_cdc.core.ddl.statement import (
-    AddForeignKey,
-    AddPrimaryKey,
-    AddUnique,
-    ColumnDefinition,
-    CreateTable,
-    ForeignKey,
-    Name,
-)
+from airflow_provider_cdc.core.ddl.statement import CreateTable
+from airflow_provider_cdc.core.ddl.table_parts import ColumnDefinition, ForeignKey, Name
 
 _QUERY = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "("})
 

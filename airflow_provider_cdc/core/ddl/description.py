@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from airflow_provider_cdc.core.ddl import alter_actions, table_parts
 from airflow_provider_cdc.core.ddl import statement as ddl
 from airflow_provider_cdc.core.model.schema import ColumnType, Default
 
@@ -93,51 +94,55 @@ def _create(statement: ddl.CreateTable, database: str) -> dict[str, Any]:
     return change
 
 
-def _clause(action: ddl.AlterAction, name: ddl.Name, database: str) -> dict[str, Any]:
-    if isinstance(action, ddl.RenameTo):
+def _clause(action: alter_actions.AlterAction, name: table_parts.Name, database: str) -> dict[str, Any]:
+    if isinstance(action, alter_actions.RenameTo):
         return _rename(name, action.name, database)
     return {"type": _words(action), **_table(name, database), **dict(_details(action, database))}
 
 
-def _details(action: ddl.AlterAction, database: str) -> Iterator[tuple[str, Any]]:
+def _details(action: alter_actions.AlterAction, database: str) -> Iterator[tuple[str, Any]]:
     """Yield what a clause states in addition to its table."""
     match action:
-        case ddl.AddColumn(definition=definition):
+        case alter_actions.AddColumn(definition=definition):
             yield "columns", [_column(definition, action.first, action.after)]
-        case ddl.ChangeColumn(definition=definition):
+        case alter_actions.ChangeColumn(definition=definition):
             if action.old_name == definition.name:
                 yield "type", "modify_column"
             yield "columns", [_column(definition, action.first, action.after)]
             yield from _names(action.old_name, definition.name)
-        case ddl.ModifyColumn():
+        case alter_actions.ModifyColumn():
             yield "columns", [describe_column(action.name, action.type, action.nullable, action.default, None)]
             yield from _names(action.name, action.name)
-        case ddl.DropColumn():
+        case alter_actions.DropColumn():
             yield "old_name", action.name
-        case ddl.RenameColumn() | ddl.RenameIndex():
+        case alter_actions.RenameColumn() | alter_actions.RenameIndex():
             yield from _names(action.old_name, action.new_name)
-        case ddl.SetDefault():
+        case alter_actions.SetDefault():
             yield "columns", [{**describe_column(action.name, None, None, None, None), "default": action.default}]
-        case ddl.AddPrimaryKey() | ddl.AddUnique():
+        case alter_actions.AddPrimaryKey() | alter_actions.AddUnique():
             yield "key", list(action.columns)
-        case ddl.DropIndex(index=old_name) | ddl.DropConstraint(name=old_name) | ddl.DropForeignKey(name=old_name):
+        case (
+            alter_actions.DropIndex(index=old_name)
+            | alter_actions.DropConstraint(name=old_name)
+            | alter_actions.DropForeignKey(name=old_name)
+        ):
             yield "old_name", old_name
-        case ddl.AddForeignKey(key=key):
+        case alter_actions.AddForeignKey(key=key):
             yield "key", list(key.columns)
             yield "references", _full_name(key.parent, database)
-        case ddl.ConvertCharset() | ddl.SetCharset():
+        case alter_actions.ConvertCharset() | alter_actions.SetCharset():
             yield "charset", action.charset
-        case ddl.PartitionRows():
+        case alter_actions.PartitionRows():
             yield "type", f"{action.kind}_partition"
             if action.other is not None:
                 yield "other_table", _full_name(action.other, database)
-        case ddl.Versioning():
+        case alter_actions.Versioning():
             yield "type", "add_system_versioning" if action.added else "drop_system_versioning"
-        case ddl.NoEffect():
+        case alter_actions.NoEffect():
             yield "clause", action.clause
 
 
-def _column(definition: ddl.ColumnDefinition, first: bool = False, after: str | None = None) -> dict[str, Any]:
+def _column(definition: table_parts.ColumnDefinition, first: bool = False, after: str | None = None) -> dict[str, Any]:
     position = "FIRST" if first else None if after is None else f"AFTER {after}"
     column = describe_column(definition.name, definition.type, definition.nullable, definition.default, position)
     return {**column, "generated": True} if definition.generated else column
@@ -148,16 +153,16 @@ def _names(old_name: str, new_name: str) -> Iterator[tuple[str, str]]:
     yield "new_name", new_name
 
 
-def _rename(old: ddl.Name, new: ddl.Name, database: str) -> dict[str, Any]:
+def _rename(old: table_parts.Name, new: table_parts.Name, database: str) -> dict[str, Any]:
     tables = {"old_table": _full_name(old, database), "new_table": _full_name(new, database)}
     return {"type": "rename_table", **_table(old, database), **tables}
 
 
-def _table(name: ddl.Name, database: str) -> dict[str, str]:
+def _table(name: table_parts.Name, database: str) -> dict[str, str]:
     return {"database": name.database or database, "table": name.table}
 
 
-def _full_name(name: ddl.Name, database: str) -> str:
+def _full_name(name: table_parts.Name, database: str) -> str:
     return f"{name.database or database}.{name.table}"
 
 

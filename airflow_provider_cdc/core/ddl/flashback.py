@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from airflow_provider_cdc.core.ddl.reader import TokenReader
-from airflow_provider_cdc.core.ddl.statement import Name, RestoreDatabase, RestoreTable, RevertRows, Statement
+from airflow_provider_cdc.core.ddl.statement import RestoreDatabase, RestoreTable, RevertRows, Statement
+from airflow_provider_cdc.core.ddl.table_parts import Name
 from airflow_provider_cdc.core.ddl.tokens import Kind
 
 _DATABASE = ("DATABASE", "SCHEMA")

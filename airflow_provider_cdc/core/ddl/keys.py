@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from airflow_provider_cdc.core.ddl.alter_actions import AddForeignKey, AddPrimaryKey, AddUnique
 from airflow_provider_cdc.core.ddl.columns import read_check, read_references
 from airflow_provider_cdc.core.ddl.options import (
     accept_column_groups,
@@ -15,7 +16,6 @@ from airflow_provider_cdc.core.ddl.options import (
     skip_item,
 )
 from airflow_provider_cdc.core.ddl.reader import TokenReader
-from airflow_provider_cdc.core.ddl.statement import AddForeignKey, AddPrimaryKey, AddUnique
 from airflow_provider_cdc.core.ddl.tokens import Kind
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
+from airflow_provider_cdc.core.ddl.alter_actions import AddUnique
 from airflow_provider_cdc.core.ddl.alter_table import (
     accept_tiflash,
     read_alter_table,
@@ -22,14 +23,12 @@ from airflow_provider_cdc.core.ddl.options import accept_setting, skip_item
 from airflow_provider_cdc.core.ddl.reader import TokenReader, words
 from airflow_provider_cdc.core.ddl.splitting import split
 from airflow_provider_cdc.core.ddl.statement import (
-    AddUnique,
     AlterDatabase,
     AlterTable,
     CreateDatabase,
     CreateTable,
     DropDatabase,
     DropTable,
-    Name,
     Other,
     RenameDatabase,
     RenameTable,
@@ -37,6 +36,7 @@ from airflow_provider_cdc.core.ddl.statement import (
     TruncateTable,
     UseDatabase,
 )
+from airflow_provider_cdc.core.ddl.table_parts import Name
 from airflow_provider_cdc.core.ddl.tokens import DdlError, Kind, tokenize
 
 __all__ = ["DdlError", "parse"]

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+from airflow_provider_cdc.core.ddl.alter_actions import AlterAction, NoEffect, PartitionRows
 from airflow_provider_cdc.core.ddl.options import skip_item
 from airflow_provider_cdc.core.ddl.reader import TokenReader, words
-from airflow_provider_cdc.core.ddl.statement import AlterAction, NoEffect, PartitionRows
 from airflow_provider_cdc.core.ddl.tokens import Kind
 
 _VERBS = words(

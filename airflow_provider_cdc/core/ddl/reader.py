@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from airflow_provider_cdc.core.ddl.statement import Name
+from airflow_provider_cdc.core.ddl.table_parts import Name
 from airflow_provider_cdc.core.ddl.tokens import DdlError, Kind, Token, unescape
 
 

@@ -5,269 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_provider_cdc.core.ddl.database_statements import AlterDatabase as AlterDatabase
-from airflow_provider_cdc.core.ddl.database_statements import CreateDatabase as CreateDatabase
-from airflow_provider_cdc.core.ddl.database_statements import DropDatabase as DropDatabase
-from airflow_provider_cdc.core.ddl.database_statements import RenameDatabase as RenameDatabase
-from airflow_provider_cdc.core.ddl.database_statements import UseDatabase as UseDatabase
-from airflow_provider_cdc.core.model.schema import ColumnType, Default
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """Hold a table name of a statement; ``database`` is None if it was not qualified."""
-
-    database: str | None
-    table: str
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignKey:
-    """FOREIGN KEY (columns) REFERENCES parent (parent_columns).
-
-    :param names: names by which it can be dropped; empty if the server makes the name.
-    :param parent_columns: empty if they are the parent's primary key.
-    :param cascades: whether deleting or changing a parent's row changes rows of this table without row events:
-        CASCADE, SET NULL or SET DEFAULT, ON DELETE or ON UPDATE; never so in Oracle.
-    :param empties: whether Oracle's TRUNCATE ... CASCADE of the parent empties this table: ON DELETE CASCADE.
-    """
-
-    names: tuple[str, ...]
-    columns: tuple[str, ...]
-    parent: Name
-    parent_columns: tuple[str, ...] = ()
-    cascades: bool = False
-    empties: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnDefinition:
-    """Hold a column as CREATE or ALTER defines it.
-
-    :param nullable: None if the statement does not state it.
-    :param any_scale: a number of any scale, which is stored as text: equal numbers may be spelled in two ways.
-    :param expression: SQL of a generated column, None if it is generated in another way.
-    :param on_update: ON UPDATE CURRENT_TIMESTAMP.
-    :param versioned: WITH SYSTEM VERSIONING, which makes the table a versioned one.
-    :param references: the foreign key that REFERENCES in the definition makes (MariaDB, MySQL 9).
-    """
-
-    name: str
-    type: ColumnType
-    nullable: bool | None = None
-    default: Default | None = None
-    generated: bool = False
-    auto_increment: bool = False
-    primary_key: bool = False
-    unique: bool = False
-    on_update: bool = False
-    versioned: bool = False
-    references: ForeignKey | None = None
-    expression: str | None = None
-    any_scale: bool = False
-    comment: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AddColumn:
-    """ADD COLUMN; ``after`` names the column it follows."""
-
-    definition: ColumnDefinition
-    first: bool = False
-    after: str | None = None
-    if_not_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DropColumn:
-    """DROP COLUMN.
-
-    :param with_keys: Oracle's CASCADE CONSTRAINTS: keys that have the column are dropped; else they lose the column.
-    """
-
-    name: str
-    if_exists: bool = False
-    with_keys: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeColumn:
-    """CHANGE old definition, or MODIFY (``old_name`` equals the definition's name)."""
-
-    old_name: str
-    definition: ColumnDefinition
-    first: bool = False
-    after: str | None = None
-    if_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ModifyColumn:
-    """MODIFY of Oracle; a property that is None stays as it was."""
-
-    name: str
-    type: ColumnType | None = None
-    nullable: bool | None = None
-    default: Default | None = None
-    any_scale: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RenameColumn:
-    """RENAME COLUMN."""
-
-    old_name: str
-    new_name: str
-
-
-@dataclass(frozen=True, slots=True)
-class SetDefault:
-    """ALTER COLUMN SET DEFAULT, or DROP DEFAULT with None.
-
-    :param default: its SQL; the stored value depends on the column's type, which the statement does not state.
-    """
-
-    name: str
-    default: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class AddPrimaryKey:
-    """ADD PRIMARY KEY.
-
-    :param name: by which it can be dropped, if the server accepts one (Oracle).
-    """
-
-    columns: tuple[str, ...]
-    name: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DropPrimaryKey:
-    """DROP PRIMARY KEY."""
-
-
-@dataclass(frozen=True, slots=True)
-class AddUnique:
-    """ADD UNIQUE KEY; ``index`` is its name, by default that of the first column."""
-
-    index: str
-    columns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DropIndex:
-    """DROP INDEX, KEY or CONSTRAINT by name."""
-
-    index: str
-
-
-@dataclass(frozen=True, slots=True)
-class DropConstraint:
-    """DROP CONSTRAINT of Oracle, for a constraint of any kind."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class AddForeignKey:
-    """ADD FOREIGN KEY."""
-
-    key: ForeignKey
-
-
-@dataclass(frozen=True, slots=True)
-class DropForeignKey:
-    """DROP FOREIGN KEY by name."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class RenameIndex:
-    """RENAME INDEX or KEY; a unique key may later be dropped by its new name."""
-
-    old_name: str
-    new_name: str
-
-
-@dataclass(frozen=True, slots=True)
-class RenameTo:
-    """ALTER TABLE ... RENAME [TO|AS|=] name."""
-
-    name: Name
-
-
-@dataclass(frozen=True, slots=True)
-class ConvertCharset:
-    """CONVERT TO CHARACTER SET."""
-
-    charset: str
-
-
-@dataclass(frozen=True, slots=True)
-class SetCharset:
-    """[DEFAULT] CHARACTER SET or COLLATE: of the columns that are defined without one from now on."""
-
-    charset: str
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionRows:
-    """Hold a partition or tablespace clause that changes rows without row events.
-
-    ``kind`` is ``drop``, ``truncate``, ``exchange``, ``discard``, ``import``; or ``detach``: the partition becomes the
-    table ``other``; ``attach``: the table ``other`` becomes a partition.
-    """
-
-    kind: str
-    other: Name | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Versioning:
-    """ADD or DROP SYSTEM VERSIONING of MariaDB: between them the log also has rows of the table's history."""
-
-    added: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SetComment:
-    """COMMENT of the table; empty for none."""
-
-    comment: str
-
-
-@dataclass(frozen=True, slots=True)
-class NoEffect:
-    """Mark a clause that changes neither columns, key, name nor rows (index, engine, ...)."""
-
-    clause: str
-
-
-AlterAction = (
-    AddColumn
-    | DropColumn
-    | ChangeColumn
-    | ModifyColumn
-    | RenameColumn
-    | SetDefault
-    | AddPrimaryKey
-    | DropPrimaryKey
-    | AddUnique
-    | DropIndex
-    | DropConstraint
-    | AddForeignKey
-    | DropForeignKey
-    | RenameIndex
-    | RenameTo
-    | ConvertCharset
-    | SetCharset
-    | PartitionRows
-    | Versioning
-    | SetComment
-    | NoEffect
-)
+from airflow_provider_cdc.core.ddl.alter_actions import AddUnique, AlterAction
+from airflow_provider_cdc.core.ddl.table_parts import ColumnDefinition, ForeignKey, Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,6 +125,48 @@ class RevertRows:
 
     names: tuple[Name, ...] = ()
     database: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDatabase:
+    """CREATE DATABASE or SCHEMA."""
+
+    database: str
+    charset: str | None = None
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterDatabase:
+    """ALTER DATABASE or SCHEMA with a character set, of the tables that are created in it from now on.
+
+    ``database`` is empty for that of the session.
+    """
+
+    database: str
+    charset: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropDatabase:
+    """DROP DATABASE or SCHEMA: drops every table in it."""
+
+    database: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenameDatabase:
+    """ALTER DATABASE `#mysql50#name` UPGRADE DATA DIRECTORY NAME: the database loses the prefix."""
+
+    database: str
+    new_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class UseDatabase:
+    """USE database."""
+
+    database: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,9 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from airflow_provider_cdc.core.ddl import alter_actions as clause
 from airflow_provider_cdc.core.ddl import statement as ddl
+from airflow_provider_cdc.core.ddl import table_parts as parts
 from airflow_provider_cdc.core.ddl.generated import Expression, recomputed
 from airflow_provider_cdc.core.ddl.named_tables import mentioned_tables, named_tables
 from airflow_provider_cdc.core.ddl.parser import is_mysql, parse
@@ -31,12 +33,12 @@ from airflow_provider_cdc.core.timeline.change_kinds import ROWS_WITHOUT_CREATE,
 from airflow_provider_cdc.core.timeline.change_order import copies_of, in_source_order
 from airflow_provider_cdc.core.timeline.clauses import policies_of
 from airflow_provider_cdc.core.timeline.final_notes import note_asked, note_copies
+from airflow_provider_cdc.core.timeline.foreign_keys import ForeignKeys, altered_keys
 from airflow_provider_cdc.core.timeline.provenance import ANOTHER_TABLE
 from airflow_provider_cdc.core.timeline.relations import Relations
 from airflow_provider_cdc.core.timeline.table_builder import TableBuilder
 from airflow_provider_cdc.core.timeline.timeline import (
     Block,
-    Reference,
     SchemaChange,
     SchemaVersion,
     TableTimeline,
@@ -63,7 +65,7 @@ class TimelineBuilder(Relations):
         self._open: dict[TableName, str] = {}  # name -> id of the table that has it now
         self._working: dict[str, TableBuilder] = {}  # id -> columns, key and indexes now
         self._alike: dict[TableName, list[TableName]] = {}  # lower-case name -> names that tables have now
-        self._references: dict[TableName, list[Reference]] = {}  # by the parent's name
+        self._foreign_keys = ForeignKeys(self._case)
         # database -> position of its newest snapshot, and the tables known before that it has not described so far
         self._undescribed: dict[str, tuple[str, dict[TableName, str]]] = {}
         self._rows_only: list[SchemaChange] = []  # structures observed in rows, until the next statement is known
@@ -178,7 +180,7 @@ class TimelineBuilder(Relations):
         if known is not None:
             described.confirm(known)
         working = self._working[table_id]
-        self._refer_as_described(change, name, item.references)
+        self._refer(change, name, self._foreign_keys.unknown(working, name, item.references))
         working.take_comments(described)
         if described.schema().shape() == working.schema().shape():
             return
@@ -260,7 +262,7 @@ class TimelineBuilder(Relations):
                     parents.append(child)
                     emptied.add(child)
 
-    def _full(self, name: ddl.Name, change: SchemaChange) -> TableName:
+    def _full(self, name: parts.Name, change: SchemaChange) -> TableName:
         """Return the qualified name; if a tool omits the session's database, that of the only open table so named."""
         table = self._case(name.table)
         if name.database is not None:
@@ -412,11 +414,7 @@ class TimelineBuilder(Relations):
         self._note_taken(change, self.timeline.tables[table_id], old, new)
         self.timeline.tables[table_id].names.append((change.position, new))
         self._ask(change, table_id, old, ON_RENAME_TABLE, "RENAME TABLE")
-        # with foreign_key_checks the references follow the table, without them they stay with the name
-        for reference in list(self._references.get(old, ())):
-            if new not in reference.parents:
-                reference.parents.append(new)
-                self._references.setdefault(new, []).append(reference)
+        self._foreign_keys.follow(old, new)
         self._take_said(table_id, new)
         self._own(change, old, None)
         self._own(change, new, table_id)
@@ -459,7 +457,7 @@ class TimelineBuilder(Relations):
 
     def _alter(self, change: SchemaChange, item: ddl.AlterTable) -> None:
         name = self._full(item.name, change)
-        target = next((self._full(a.name, change) for a in item.actions if isinstance(a, ddl.RenameTo)), name)
+        target = next((self._full(a.name, change) for a in item.actions if isinstance(a, clause.RenameTo)), name)
         table_id = self._named(change, name)
         if table_id is None:
             self._alter_unowned(change, name, target, if_exists=item.if_exists)
@@ -495,7 +493,7 @@ class TimelineBuilder(Relations):
         self._begin_version(change, name, was)
         if known is None:
             self._check_identity(change, name)
-        self._alter_references(change, name, item.actions)
+        self._refer(change, name, altered_keys(self._working[table_id], item.actions, change.position))
         self._note_altered(table_id, item.actions)
         self._change_rows_unseen(change, name, item.actions)
         if target != name:
@@ -510,14 +508,14 @@ class TimelineBuilder(Relations):
         elif not if_exists:
             self._alter_unknown(change, name)
 
-    def _change_rows_unseen(self, change: SchemaChange, name: TableName, actions: Iterable[ddl.AlterAction]) -> None:
+    def _change_rows_unseen(self, change: SchemaChange, name: TableName, actions: Iterable[clause.AlterAction]) -> None:
         """Block a table where clauses change rows without row events."""
         for action in actions:
-            if isinstance(action, ddl.PartitionRows):
+            if isinstance(action, clause.PartitionRows):
                 self._partition_rows(change, name, action)
-            elif isinstance(action, ddl.Versioning) and action.added:
+            elif isinstance(action, clause.Versioning) and action.added:
                 self._block_columns(change, name, _VERSIONED)
-            elif isinstance(action, ddl.Versioning):
+            elif isinstance(action, clause.Versioning):
                 self._block(change, name, "DROP SYSTEM VERSIONING removes rows without row events")
 
     def _apply_structure(self, change: SchemaChange, name: TableName, known: TableSchema) -> None:
@@ -550,53 +548,14 @@ class TimelineBuilder(Relations):
                 self._ask(change, table.table_id, name, policy, kind)
         self._fill(change, table, name, before, schema)
 
-    def _refer(self, change: SchemaChange, name: TableName, keys: Iterable[ddl.ForeignKey]) -> None:
-        """Record foreign keys by which rows of a table change without row events."""
+    def _refer(self, change: SchemaChange, name: TableName, keys: Iterable[parts.ForeignKey]) -> None:
+        """Record foreign keys."""
         table_id = self._open[name]
-        for key in keys:
-            parent = self._parent(name, key)
-            try:
-                reference = self._working[table_id].refer(key, parent, change.position)
-            except DataError as error:
-                self._block_columns(change, name, str(error))
-                continue
-            if key.cascades:
-                self.timeline.tables[table_id].references.append(reference)
-            if key.cascades or key.empties:
-                self._references.setdefault(parent, []).append(reference)
+        table, working = self.timeline.tables[table_id], self._working[table_id]
+        for reason in self._foreign_keys.refer(table, working, name, keys, change.position):
+            self._block_columns(change, name, reason)
 
-    def _refer_as_described(self, change: SchemaChange, name: TableName, keys: Iterable[ddl.ForeignKey]) -> None:
-        """Record the foreign keys of a snapshot's CREATE TABLE that no earlier statement had."""
-        working = self._working[self._open[name]]
-        for key in keys:
-            parent = self._parent(name, key)
-            try:
-                known = working.refers_as(key, parent)
-            except DataError:
-                continue  # unknown columns: rows wait for the statement that adds them
-            if not known:
-                self._refer(change, name, [key])
-
-    def _parent(self, name: TableName, key: ddl.ForeignKey) -> TableName:
-        database = name.database if key.parent.database is None else key.parent.database
-        return TableName(self._case(database), self._case(key.parent.table))
-
-    def _alter_references(self, change: SchemaChange, name: TableName, actions: Iterable[ddl.AlterAction]) -> None:
-        working = self._working[self._open[name]]
-        for action in actions:
-            if isinstance(action, ddl.DropForeignKey):
-                working.stop_referring(action.name, change.position)
-            elif isinstance(action, ddl.DropIndex):  # DROP CONSTRAINT may mean a foreign key too
-                working.stop_referring(action.index, change.position)
-            elif isinstance(action, ddl.DropConstraint):
-                working.stop_referring(action.name, change.position)
-        for action in actions:
-            if isinstance(action, ddl.AddForeignKey):
-                self._refer(change, name, [action.key])
-            elif isinstance(action, ddl.AddColumn | ddl.ChangeColumn) and action.definition.references is not None:
-                self._refer(change, name, [action.definition.references])
-
-    def _partition_rows(self, change: SchemaChange, name: TableName, action: ddl.PartitionRows) -> None:
+    def _partition_rows(self, change: SchemaChange, name: TableName, action: clause.PartitionRows) -> None:
         """Record that rows appeared or disappeared without row events, also in the table that exchanged a partition."""
         reason = f"{action.kind.upper()} PARTITION changes rows without row events"
         self._block(change, name, reason)

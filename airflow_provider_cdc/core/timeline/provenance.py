@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from airflow_provider_cdc.core.ddl import alter_actions as clause
 from airflow_provider_cdc.core.ddl import statement as ddl
+from airflow_provider_cdc.core.ddl import table_parts as parts
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import TableName, TableSchema
 from airflow_provider_cdc.core.timeline.asked_changes import ON_DROP_COLUMN, ON_UNSEEN_DDL, Answer, AskedChanges
@@ -52,7 +54,7 @@ class UnknownTables(CommentedTables):
     def _own(self, change: SchemaChange, name: TableName, table_id: str | None) -> None:
         raise NotImplementedError
 
-    def _full(self, name: ddl.Name, change: SchemaChange) -> TableName:
+    def _full(self, name: parts.Name, change: SchemaChange) -> TableName:
         raise NotImplementedError
 
     def _block(self, change: SchemaChange, name: TableName, reason: str) -> None:
@@ -131,9 +133,9 @@ class UnknownTables(CommentedTables):
     def _is_older(self, table_id: str) -> bool:
         return table_id in self._older or self.timeline.tables[table_id].from_rows
 
-    def _note_altered(self, table_id: str, actions: Iterable[ddl.AlterAction]) -> None:
+    def _note_altered(self, table_id: str, actions: Iterable[clause.AlterAction]) -> None:
         """Note that a table was changed: more than its name, and where its numbers begin."""
-        if any(not isinstance(action, ddl.RenameTo) and not _sets_next_number(action) for action in actions):
+        if any(not isinstance(action, clause.RenameTo) and not _sets_next_number(action) for action in actions):
             self._copied.pop(table_id, None)
 
     def _alter_unknown(self, change: SchemaChange, name: TableName) -> None:
@@ -220,8 +222,8 @@ class UnknownTables(CommentedTables):
         freed = {n: s[-1][0] for n, s in self.timeline.names.items() if n.database == database and s[-1][1] is None}
         dropped_at = max(freed.values(), default="")
         for name in [name for name, position in freed.items() if position == dropped_at]:
-            new = ddl.Name(self._case(item.new_name or database), name.table)
-            self._restore(change, ddl.RestoreTable(ddl.Name(database, name.table), new))
+            new = parts.Name(self._case(item.new_name or database), name.table)
+            self._restore(change, ddl.RestoreTable(parts.Name(database, name.table), new))
 
     def _revert(self, change: SchemaChange, item: ddl.RevertRows) -> None:
         """Block the tables whose rows became those of another time."""
@@ -241,5 +243,5 @@ def _structure(change: SchemaChange, name: TableName) -> TableSchema | None:
     return next((s for d, t, s in change.structure if s is not None and (d, t) == name), None)
 
 
-def _sets_next_number(action: ddl.AlterAction) -> bool:
-    return isinstance(action, ddl.NoEffect) and action.clause.upper().startswith("AUTO_INCREMENT")
+def _sets_next_number(action: clause.AlterAction) -> bool:
+    return isinstance(action, clause.NoEffect) and action.clause.upper().startswith("AUTO_INCREMENT")

@@ -10,7 +10,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from airflow_provider_cdc.core.ddl import alter_actions as clause
 from airflow_provider_cdc.core.ddl import statement as ddl
+from airflow_provider_cdc.core.ddl import table_parts as parts
 from airflow_provider_cdc.core.ddl.column_types import settle
 from airflow_provider_cdc.core.ddl.columns import in_table_of_bytes
 from airflow_provider_cdc.core.ddl.defaults import default_of
@@ -167,7 +169,7 @@ class TableBuilder:
         """Take the comments of another description of the table."""
         self.comments = other.comments.taken_by(by_name(self.columns, other.columns), self.comments.said)
 
-    def alter(self, actions: Sequence[ddl.AlterAction], position: str, *, denied: Collection[str] = ()) -> None:
+    def alter(self, actions: Sequence[clause.AlterAction], position: str, *, denied: Collection[str] = ()) -> None:
         """Apply the clauses of one statement, or none of them if one fails.
 
         Clauses name columns and keys as the server reads them: as they were before the statement. AFTER and the parts
@@ -204,16 +206,14 @@ class TableBuilder:
         self.expressions = {i: item for i, item in {**unchanged, **stated}.items() if i in generated}
         self._stated = {}
 
-    def refer(self, key: ddl.ForeignKey, parent: TableName, position: str) -> Reference:
+    def refer(self, key: parts.ForeignKey, parent: TableName, position: str) -> Reference:
         """Add a foreign key; return its reference on the timeline."""
         reference = Reference(position, tuple(self._ids(key.columns)), [parent], key.parent_columns)
         if key.empties:
             self.emptied_with.append(reference)
         server_numbers = [int(name[1:]) for name in self.foreign if name.startswith("#")]
-        for name in key.names or (
-            f"#{max(server_numbers, default=0) + 1}",
-        ):  # names made by the server: table_ibfk_1, table_ibfk_2
-            self.foreign[name.lower()] = reference
+        made = f"#{max(server_numbers, default=0) + 1}"  # by the server: table_ibfk_1, table_ibfk_2
+        self.foreign |= {name.lower(): reference for name in key.names or (made,)}
         return reference
 
     def stop_referring(self, name: str, position: str) -> None:
@@ -225,7 +225,7 @@ class TableBuilder:
             self.emptied_with = [other for other in self.emptied_with if other is not reference]
             self.foreign = {name: other for name, other in self.foreign.items() if other is not reference}
 
-    def refers_as(self, key: ddl.ForeignKey, parent: TableName) -> bool:
+    def refers_as(self, key: parts.ForeignKey, parent: TableName) -> bool:
         """Return whether a foreign key over the same columns to the same parent is known."""
         columns = tuple(self._ids(key.columns))
         return any(known.columns == columns and parent in known.parents for known in self.foreign.values())
@@ -236,12 +236,12 @@ class TableBuilder:
         columns = schema.key_columns or schema.columns
         return next((c.name for c in columns if c.id in self._any_scale and c.type.name == "longtext"), None)
 
-    def undecided_timestamps(self, actions: Iterable[ddl.AlterAction], before: TableSchema) -> list[str]:
+    def undecided_timestamps(self, actions: Iterable[clause.AlterAction], before: TableSchema) -> list[str]:
         """Return the added columns whose value in stored rows depends on explicit_defaults_for_timestamp."""
         first = next((column for column in self.columns if column.type.name == "timestamp"), None)
         names = []
         for action in actions:
-            if not isinstance(action, ddl.AddColumn) or action.definition.type.name != "timestamp":
+            if not isinstance(action, clause.AddColumn) or action.definition.type.name != "timestamp":
                 continue
             definition, column = action.definition, self._find(action.definition.name)
             added = column is not None and before.column(column.id) is None
@@ -260,28 +260,28 @@ class TableBuilder:
         if first.id not in self._updated:
             self._replace(first.id, default=Default("now"))
 
-    def may_merge_rows(self, actions: Iterable[ddl.AlterAction]) -> bool:
+    def may_merge_rows(self, actions: Iterable[clause.AlterAction]) -> bool:
         """Return whether these clauses under ALTER IGNORE may remove rows: they add a key, or change a key's column."""
         keyed = {i for key in (self.key, *self.unique.values()) for i in key}
         for action in actions:
             match action:
-                case ddl.AddPrimaryKey() | ddl.AddUnique():
+                case clause.AddPrimaryKey() | clause.AddUnique():
                     return True
-                case ddl.AddColumn() if action.definition.primary_key or action.definition.unique:
+                case clause.AddColumn() if action.definition.primary_key or action.definition.unique:
                     return True
-                case ddl.ChangeColumn():
+                case clause.ChangeColumn():
                     old = self._find(action.old_name)
                     new = action.definition
                     if new.primary_key or new.unique or (old is not None and old.id in keyed and old.type != new.type):
                         return True
-                case ddl.ConvertCharset():
+                case clause.ConvertCharset():
                     if any(column.id in keyed and column.type.charset for column in self.columns):
                         return True
                 case _:
                     pass
         return False
 
-    def _make_room(self, actions: Sequence[ddl.AlterAction]) -> None:
+    def _make_room(self, actions: Sequence[clause.AlterAction]) -> None:
         """Give up the columns that only the target has where a statement gives their names to other columns."""
         taken = {given_name(action).lower() for action in actions}
         self.columns = [c for c in self.columns if not c.dropped or c.name.lower() not in taken]
@@ -316,7 +316,7 @@ class TableBuilder:
         if column.id in self.schema().key:
             raise DataError("ddl.key_dropped", f"the column {column.name!r} is part of the key, so it cannot stay")
 
-    def _separate_renamed(self, old_schema: TableSchema, actions: Sequence[ddl.AlterAction], position: str) -> None:
+    def _separate_renamed(self, old_schema: TableSchema, actions: Sequence[clause.AlterAction], position: str) -> None:
         """Make each renamed column a column of its own, and let the old one stay in the target.
 
         :raises DataError: a column is part of a key, or its old name belongs to another column now.
@@ -340,35 +340,35 @@ class TableBuilder:
             self._stated = {own if i == old.id else i: text for i, text in self._stated.items()}
             self.expressions = {own if i == old.id else i: item for i, item in self.expressions.items()}
 
-    def _set_charset(self, actions: Sequence[ddl.AlterAction]) -> None:
+    def _set_charset(self, actions: Sequence[clause.AlterAction]) -> None:
         """Set the default character set; it is also that of the columns that the same statement defines."""
         for action in actions:
-            if isinstance(action, ddl.SetCharset | ddl.ConvertCharset):
+            if isinstance(action, clause.SetCharset | clause.ConvertCharset):
                 self.charset = action.charset
 
     def _alter_columns(
-        self, old_schema: TableSchema, actions: Sequence[ddl.AlterAction], denied: Collection[str]
+        self, old_schema: TableSchema, actions: Sequence[clause.AlterAction], denied: Collection[str]
     ) -> None:
         """Drop, change and rename columns of the schema before the statement."""
         for action in actions:
             match action:
-                case ddl.DropColumn() if ON_DROP_COLUMN in denied:
+                case clause.DropColumn() if ON_DROP_COLUMN in denied:
                     self._retain(_column(old_schema, action.name))
-                case ddl.DropColumn():
+                case clause.DropColumn():
                     self._remove(_column(old_schema, action.name), action.with_keys)
-                case ddl.ModifyColumn():
+                case clause.ModifyColumn():
                     self._modify(_column(old_schema, action.name), action)
-                case ddl.ChangeColumn():
+                case clause.ChangeColumn():
                     self._redefine(_column(old_schema, action.old_name), action.definition)
-                case ddl.RenameColumn():
+                case clause.RenameColumn():
                     self._replace(_column(old_schema, action.old_name).id, name=action.new_name)
-                case ddl.SetDefault():
+                case clause.SetDefault():
                     column = _column(old_schema, action.name)
                     default = None if action.default is None else default_of(action.default, column.type)
                     self._replace(column.id, default=default)
-                case ddl.SetComment():
+                case clause.SetComment():
                     self.comments.of_table(action.comment)
-                case ddl.ConvertCharset():
+                case clause.ConvertCharset():
                     self.columns = [c if c.dropped else _converted(c, action.charset) for c in self.columns]
                 case _:
                     pass
@@ -377,43 +377,43 @@ class TableBuilder:
             if count > 1:
                 raise _exists(name)
 
-    def _add_and_move_columns(self, actions: Sequence[ddl.AlterAction], position: str) -> None:
+    def _add_and_move_columns(self, actions: Sequence[clause.AlterAction], position: str) -> None:
         """Add columns, and move those that are changed with FIRST or AFTER, in the statement's order."""
         for action in actions:
-            if isinstance(action, ddl.AddColumn):
+            if isinstance(action, clause.AddColumn):
                 self._insert(self._new(action.definition, position), action.first, action.after)
-            elif isinstance(action, ddl.ChangeColumn) and (action.first or action.after):
+            elif isinstance(action, clause.ChangeColumn) and (action.first or action.after):
                 column = self._get(action.definition.name)
                 self.columns.remove(column)
                 self._insert(column, action.first, action.after)
 
-    def _alter_keys(self, actions: Sequence[ddl.AlterAction]) -> None:
+    def _alter_keys(self, actions: Sequence[clause.AlterAction]) -> None:
         """Drop and rename keys, then add keys."""
         for action in actions:
             match action:
-                case ddl.DropPrimaryKey():
+                case clause.DropPrimaryKey():
                     self.key = []
-                case ddl.DropIndex():
+                case clause.DropIndex():
                     self.unique.pop(self._index(action.index), None)
-                case ddl.DropConstraint():
+                case clause.DropConstraint():
                     self._drop_constraint(action.name)
-                case ddl.RenameIndex():
+                case clause.RenameIndex():
                     old = self._index(action.old_name)
                     self.unique = {action.new_name if n == old else n: k for n, k in self.unique.items()}
                 case _:
                     pass
         for action in actions:
             match action:
-                case ddl.AddColumn() | ddl.ChangeColumn():
+                case clause.AddColumn() | clause.ChangeColumn():
                     self._inline_keys(action.definition)
-                case ddl.AddPrimaryKey():
+                case clause.AddPrimaryKey():
                     self._primary(action.columns, action.name)
-                case ddl.AddUnique():
+                case clause.AddUnique():
                     self._add_unique(action.index, action.columns)
                 case _:
                     pass
 
-    def _redefine(self, old: Column, definition: ddl.ColumnDefinition) -> None:
+    def _redefine(self, old: Column, definition: parts.ColumnDefinition) -> None:
         new = self._new(definition, "", old.id)
         if old.id in self.key:
             new = replace(new, nullable=False)
@@ -432,7 +432,7 @@ class TableBuilder:
             name, suffix = f"{index}_{suffix}", suffix + 1
         self.unique[name] = self._ids(columns)
 
-    def _inline_keys(self, definition: ddl.ColumnDefinition) -> None:
+    def _inline_keys(self, definition: parts.ColumnDefinition) -> None:
         if definition.primary_key:
             self._primary((definition.name,))
         elif definition.unique:
@@ -453,7 +453,7 @@ class TableBuilder:
         elif (self.key and self.key_name is None) or any(index.startswith("(") for index in self.unique):
             raise DataError("ddl.constraint_unknown", f"the statement drops {name!r}, which may be a key of the table")
 
-    def _modify(self, column: Column, action: ddl.ModifyColumn) -> None:
+    def _modify(self, column: Column, action: clause.ModifyColumn) -> None:
         if action.type is not None:
             self._any_scale = self._any_scale - {column.id} | ({column.id} if action.any_scale else set())
         stated = {"type": action.type, "nullable": action.nullable, "default": action.default}
@@ -479,7 +479,7 @@ class TableBuilder:
         else:
             self.columns.append(column)
 
-    def _new(self, definition: ddl.ColumnDefinition, position: str, column_id: int | None = None) -> Column:
+    def _new(self, definition: parts.ColumnDefinition, position: str, column_id: int | None = None) -> Column:
         if self.charset == BINARY:
             definition = in_table_of_bytes(definition)
         nullable = definition.nullable is not False and not definition.primary_key

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from airflow_provider_cdc.core.ddl import alter_actions as clause
 from airflow_provider_cdc.core.ddl import statement as ddl
+from airflow_provider_cdc.core.ddl import table_parts as parts
 from airflow_provider_cdc.core.model.clock_position import PARTITION, one_instant, unordered
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
@@ -43,8 +45,8 @@ def effect_of(
     :param folded: returns a name as the server compares it.
     :param copies: positions of the change on other partitions.
     """
-    changed: set[ddl.Name] = set()
-    read: set[ddl.Name] = set()
+    changed: set[parts.Name] = set()
+    read: set[parts.Name] = set()
     whole: set[TableName] = set()
     for item in statements:
         match item:
@@ -53,8 +55,8 @@ def effect_of(
                 read.update([item.like] if item.like is not None else [])
             case ddl.AlterTable():
                 changed.add(item.name)
-                changed.update(action.name for action in item.actions if isinstance(action, ddl.RenameTo))
-                others = (action.other for action in item.actions if isinstance(action, ddl.PartitionRows))
+                changed.update(action.name for action in item.actions if isinstance(action, clause.RenameTo))
+                others = (action.other for action in item.actions if isinstance(action, clause.PartitionRows))
                 changed.update(other for other in others if other is not None)
             case ddl.DropTable(temporary=False):
                 changed.update(item.names)

@@ -5,6 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from airflow_provider_cdc.core.ddl.alter_actions import (
+    AddColumn,
+    AlterAction,
+    DropColumn,
+    DropConstraint,
+    DropPrimaryKey,
+    ModifyColumn,
+    NoEffect,
+    PartitionRows,
+    RenameColumn,
+    RenameTo,
+)
 from airflow_provider_cdc.core.ddl.options import skip_item
 from airflow_provider_cdc.core.ddl.oracle.columns import (
     OracleColumn,
@@ -16,20 +28,8 @@ from airflow_provider_cdc.core.ddl.oracle.columns import (
     unnamed,
 )
 from airflow_provider_cdc.core.ddl.reader import TokenReader, words
-from airflow_provider_cdc.core.ddl.statement import (
-    AddColumn,
-    AlterAction,
-    AlterTable,
-    DropColumn,
-    DropConstraint,
-    DropPrimaryKey,
-    ModifyColumn,
-    Name,
-    NoEffect,
-    PartitionRows,
-    RenameColumn,
-    RenameTo,
-)
+from airflow_provider_cdc.core.ddl.statement import AlterTable
+from airflow_provider_cdc.core.ddl.table_parts import Name
 
 _PARTITION = words("PARTITION PARTITIONS SUBPARTITION SUBPARTITIONS")
 # clauses about storage and replication: nothing of rows, columns or keys; each is the rest of its statement

@@ -5,17 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from airflow_provider_cdc.core.ddl.alter_actions import AddForeignKey, AddPrimaryKey, AddUnique
 from airflow_provider_cdc.core.ddl.options import skip_item
 from airflow_provider_cdc.core.ddl.oracle.column_types import Declared, read_type
 from airflow_provider_cdc.core.ddl.oracle.defaults import read_default
 from airflow_provider_cdc.core.ddl.reader import TokenReader, words
-from airflow_provider_cdc.core.ddl.statement import (
-    AddForeignKey,
-    AddPrimaryKey,
-    AddUnique,
-    ColumnDefinition,
-    ForeignKey,
-)
+from airflow_provider_cdc.core.ddl.table_parts import ColumnDefinition, ForeignKey
 from airflow_provider_cdc.core.model.schema import ColumnType
 
 Key = AddPrimaryKey | AddUnique | AddForeignKey

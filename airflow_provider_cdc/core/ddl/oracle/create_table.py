@@ -5,17 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from airflow_provider_cdc.core.ddl.alter_actions import AddForeignKey, AddPrimaryKey, AddUnique
 from airflow_provider_cdc.core.ddl.options import skip_item
 from airflow_provider_cdc.core.ddl.oracle.columns import OracleColumn, at_constraint, read_column, read_constraint
 from airflow_provider_cdc.core.ddl.reader import TokenReader
-from airflow_provider_cdc.core.ddl.statement import (
-    AddForeignKey,
-    AddPrimaryKey,
-    AddUnique,
-    CreateTable,
-    ForeignKey,
-    Name,
-)
+from airflow_provider_cdc.core.ddl.statement import CreateTable
+from airflow_provider_cdc.core.ddl.table_parts import ForeignKey, Name
 from airflow_provider_cdc.core.ddl.tokens import DdlError
 
 _QUERY = frozenset({"SELECT", "WITH", "("})

@@ -15,12 +15,12 @@ from airflow_provider_cdc.core.ddl.statement import (
     CommentOn,
     DropDatabase,
     DropTable,
-    Name,
     Other,
     RenameTable,
     Statement,
     TruncateTable,
 )
+from airflow_provider_cdc.core.ddl.table_parts import Name
 from airflow_provider_cdc.core.ddl.tokens import Kind, Token
 
 # Statements that change no table's columns, key or name, and rows only by row events of their own.

@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from airflow_provider_cdc.core.ddl.parser import parse
-from airflow_provider_cdc.core.ddl.statement import Name
+from airflow_provider_cdc.core.ddl.table_parts import Name
 from airflow_provider_cdc.core.errors import DataError
 
 # behind comments; what stands in an executable comment counts

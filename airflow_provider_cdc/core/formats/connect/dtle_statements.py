@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from airflow_provider_cdc.core.ddl import alter_actions, table_parts
 from airflow_provider_cdc.core.ddl import statement as ddl
 from airflow_provider_cdc.core.ddl.parser import parse
 from airflow_provider_cdc.core.errors import DataError
@@ -27,7 +28,7 @@ def needs_database(text: str) -> bool:
     return any(name.database is None for statement in statements for name in _names(statement))
 
 
-def _names(statement: ddl.Statement) -> Iterator[ddl.Name]:
+def _names(statement: ddl.Statement) -> Iterator[table_parts.Name]:
     match statement:
         case ddl.CreateTable(temporary=False):
             yield statement.name
@@ -35,7 +36,7 @@ def _names(statement: ddl.Statement) -> Iterator[ddl.Name]:
                 yield statement.like
         case ddl.AlterTable():
             yield statement.name
-            yield from (action.name for action in statement.actions if isinstance(action, ddl.RenameTo))
+            yield from (action.name for action in statement.actions if isinstance(action, alter_actions.RenameTo))
         case ddl.DropTable(temporary=False):
             yield from statement.names
         case ddl.TruncateTable():

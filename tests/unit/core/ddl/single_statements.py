@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from airflow_provider_cdc.core.ddl.parser import parse
-from airflow_provider_cdc.core.ddl.statement import ColumnDefinition, CreateTable, Statement
+from airflow_provider_cdc.core.ddl.statement import CreateTable, Statement
+from airflow_provider_cdc.core.ddl.table_parts import ColumnDefinition
 from airflow_provider_cdc.core.model.schema import ColumnType
 
 INT = ColumnType("int")

@@ -5,20 +5,16 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_cdc.core.ddl.parser import DdlError
-from airflow_provider_cdc.core.ddl.statement import (
+from airflow_provider_cdc.core.ddl.alter_actions import (
     AddColumn,
     AddPrimaryKey,
     AddUnique,
     AlterAction,
-    AlterTable,
     ChangeColumn,
-    ColumnDefinition,
     ConvertCharset,
     DropColumn,
     DropIndex,
     DropPrimaryKey,
-    Name,
     NoEffect,
     PartitionRows,
     RenameColumn,
@@ -28,6 +24,9 @@ from airflow_provider_cdc.core.ddl.statement import (
     SetComment,
     SetDefault,
 )
+from airflow_provider_cdc.core.ddl.parser import DdlError
+from airflow_provider_cdc.core.ddl.statement import AlterTable
+from airflow_provider_cdc.core.ddl.table_parts import ColumnDefinition, Name
 from tests.unit.core.ddl.single_statements import INT, one
 
 A, B = ColumnDefinition("a", INT), ColumnDefinition("b", INT)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.ddl.statement import ColumnDefinition
+from airflow_provider_cdc.core.ddl.table_parts import ColumnDefinition
 from airflow_provider_cdc.core.model.schema import ColumnType, Default
 from tests.unit.core.ddl.single_statements import INT, column, create
 

@@ -13,28 +13,29 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.ddl.parser import DdlError, parse
-from airflow_provider_cdc.core.ddl.statement import (
+from airflow_provider_cdc.core.ddl.alter_actions import (
     AddColumn,
     AddPrimaryKey,
     AddUnique,
-    AlterTable,
     ChangeColumn,
-    ColumnDefinition,
-    CreateDatabase,
-    CreateTable,
     DropColumn,
-    DropDatabase,
     DropIndex,
     DropPrimaryKey,
-    DropTable,
-    Name,
     RenameColumn,
-    RenameTable,
     RenameTo,
+)
+from airflow_provider_cdc.core.ddl.parser import DdlError, parse
+from airflow_provider_cdc.core.ddl.statement import (
+    AlterTable,
+    CreateDatabase,
+    CreateTable,
+    DropDatabase,
+    DropTable,
+    RenameTable,
     Statement,
     TruncateTable,
 )
+from airflow_provider_cdc.core.ddl.table_parts import ColumnDefinition, Name
 from airflow_provider_cdc.core.model.schema import ColumnType
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange

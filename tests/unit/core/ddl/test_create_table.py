@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_cdc.core.ddl.alter_actions import AddUnique
 from airflow_provider_cdc.core.ddl.parser import DdlError, parse
-from airflow_provider_cdc.core.ddl.statement import AddUnique, CreateTable, Name
+from airflow_provider_cdc.core.ddl.statement import CreateTable
+from airflow_provider_cdc.core.ddl.table_parts import Name
 from airflow_provider_cdc.core.errors import DataError
 from tests.unit.core.ddl.single_statements import create, one
 

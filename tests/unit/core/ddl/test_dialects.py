@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_cdc.core.ddl.alter_actions import NoEffect, RenameTo
 from airflow_provider_cdc.core.ddl.parser import parse
-from airflow_provider_cdc.core.ddl.statement import AlterTable, CreateTable, Name, NoEffect, Other, RenameTo, Statement
+from airflow_provider_cdc.core.ddl.statement import AlterTable, CreateTable, Other, Statement
+from airflow_provider_cdc.core.ddl.table_parts import Name
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange

@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_cdc.core.ddl.parser import DdlError, parse
-from airflow_provider_cdc.core.ddl.statement import Name, RestoreDatabase, RestoreTable, RevertRows, Statement
+from airflow_provider_cdc.core.ddl.statement import RestoreDatabase, RestoreTable, RevertRows, Statement
+from airflow_provider_cdc.core.ddl.table_parts import Name
 
 T, U = Name(None, "t"), Name("s", "u")
 

@@ -12,32 +12,33 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.ddl.parser import DdlError, parse
-from airflow_provider_cdc.core.ddl.statement import (
+from airflow_provider_cdc.core.ddl.alter_actions import (
     AddColumn,
     AddForeignKey,
     AddPrimaryKey,
     AddUnique,
     AlterAction,
+    DropColumn,
+    DropConstraint,
+    DropPrimaryKey,
+    NoEffect,
+    PartitionRows,
+    RenameColumn,
+    RenameTo,
+)
+from airflow_provider_cdc.core.ddl.parser import DdlError, parse
+from airflow_provider_cdc.core.ddl.statement import (
     AlterTable,
     CommentOn,
     CreateTable,
-    DropColumn,
-    DropConstraint,
     DropDatabase,
-    DropPrimaryKey,
     DropTable,
-    ForeignKey,
-    Name,
-    NoEffect,
     Other,
-    PartitionRows,
-    RenameColumn,
     RenameTable,
-    RenameTo,
     Statement,
     TruncateTable,
 )
+from airflow_provider_cdc.core.ddl.table_parts import ForeignKey, Name
 from airflow_provider_cdc.core.model.schema import Column, Default, TableName
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline

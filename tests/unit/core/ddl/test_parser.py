@@ -5,23 +5,21 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_cdc.core.ddl.alter_actions import AddUnique, DropIndex, DropPrimaryKey
 from airflow_provider_cdc.core.ddl.parser import DdlError, parse
 from airflow_provider_cdc.core.ddl.statement import (
-    AddUnique,
     AlterDatabase,
     AlterTable,
     CreateDatabase,
     DropDatabase,
-    DropIndex,
-    DropPrimaryKey,
     DropTable,
-    Name,
     Other,
     RenameTable,
     Statement,
     TruncateTable,
     UseDatabase,
 )
+from airflow_provider_cdc.core.ddl.table_parts import Name
 from tests.unit.core.ddl.single_statements import one
 
 T = Name(None, "t")

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_cdc.core.ddl.parser import DdlError, parse
-from airflow_provider_cdc.core.ddl.statement import (
+from airflow_provider_cdc.core.ddl.alter_actions import (
     AddColumn,
     AddPrimaryKey,
     AddUnique,
-    AlterTable,
-    CreateTable,
     DropColumn,
-    DropTable,
     NoEffect,
-    Other,
     PartitionRows,
 )
+from airflow_provider_cdc.core.ddl.parser import DdlError, parse
+from airflow_provider_cdc.core.ddl.statement import AlterTable, CreateTable, DropTable, Other
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 
