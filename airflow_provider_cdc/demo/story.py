@@ -81,7 +81,7 @@ class ShopStory:
         document = read_yaml((examples() / "shop.yaml").read_text(encoding="utf-8"))
         source = {key: value for key, value in document["source"].items() if key != "connection"}
         document["source"] = {"type": "files", "folder": str(self.log), **source}
-        document["sink"] = {"type": self.sink, SINKS[self.sink].place: str(self.lake)}
+        document["sink"] = {"type": self.sink, SINKS[self.sink].root_key: str(self.lake)}
         document["ledger"] = f"sqlite:///{self.folder / 'ledger.db'}"
         document["policy"] = {**document["policy"], "engine": "inline"}
         pipeline = CdcPipeline.from_dict(document)

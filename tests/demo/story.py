@@ -80,7 +80,7 @@ class Demo:
     def _pipeline(self, folder: Path) -> Path:
         """Write the example's pipeline with the demo's places."""
         document = yaml.safe_load((DAGS / "shop.yaml").read_text(encoding="utf-8"))
-        document["sink"] = {"type": self.sink, SINKS[self.sink].place: str(folder / "lake")}
+        document["sink"] = {"type": self.sink, SINKS[self.sink].root_key: str(folder / "lake")}
         document["ledger"] = f"sqlite:///{folder / 'ledger.db'}"
         document["policy"]["engine"] = self._engine
         path = folder / "shop.yaml"

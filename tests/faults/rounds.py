@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import yaml
 from confluent_kafka import Producer
 
@@ -32,6 +33,7 @@ from tests.histories.frames import registry_of
 from tests.histories.log import Log
 from tests.histories.neutral import creates
 from tests.histories.run import Replay
+from tests.histories.source import Name
 from tests.histories.tools import PREFIX, TOOLS
 from tests.services import forked
 
@@ -78,6 +80,20 @@ class Ending:
 
 
 @dataclass
+class _Followed(Replay):
+    """Know what a history's tables must hold, and read those that a pipeline wrote.
+
+    :param target: the pipeline's tables.
+    """
+
+    target: Target | None = None
+
+    def _rows(self, name: Name) -> pa.Table | None:
+        assert self.target is not None
+        return self.target.rows(name)
+
+
+@dataclass
 class Round:
     """A pipeline of its own over topics of its own.
 
@@ -100,7 +116,7 @@ class Round:
     def __post_init__(self) -> None:
         self.rnd = random.Random(f"fault {self.number}")
         case = case_of(FORMATS[self.number % len(FORMATS)], self.number)
-        self.replay = Replay(case, Log(), self.folder / "lake")
+        self.replay = _Followed(case, Log(), self.folder / "lake")
         self._tool = TOOLS[case.format]
         partitions = self.replay.log.partitions
         if all(topic == self._tool.schema_topic or topic.startswith("__") for topic, _ in partitions):
@@ -108,7 +124,7 @@ class Round:
         self._prefix = f"r{self.number}x{os.getpid()}"
         self._postgres = self.kind == "postgres"
         self.target = self._target()
-        self.replay.root = self.target.root  # type: ignore[assignment]
+        self.replay.target = self.target
         (self.folder / "home").mkdir(parents=True)
 
     def _target(self) -> Target:
@@ -288,5 +304,4 @@ class Round:
         picture = replay._sent[-1].picture if replay._sent else None
         if picture is None or any(_UNCLEAR in ending for ending in self.endings):
             return []
-        replay._rows = self.target.rows  # type: ignore[method-assign]
         return replay._differences(picture)

@@ -10,6 +10,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
+from airflow_provider_cdc.core.timeline.asked_changes import AskedChange
 from tests.histories.debezium_records import ddl, row
 from tests.histories.log import Log
 from tests.histories.records import Record
@@ -54,3 +55,36 @@ def stored(script: Script) -> list[dict[str, Any]]:
 
 def digest(text: str) -> str:
     return hashlib.sha256(f"pepper{text}".encode()).hexdigest()
+
+
+MORE = put(51, id=3, name="Cid", born=1, n="3.00")
+OTHER = [statement("CREATE TABLE shop.o (id int PRIMARY KEY)", 5), row("c", "o", 41, {"id": 1}, key=("id",), time=41)]
+
+
+def with_another(log: Log, lake: Path) -> Script:
+    """Return table t with two rows, and another table."""
+    script = Script(log, lake, secrets=SALT, options=OPTIONS)
+    script.send(*RECORDS, *OTHER)
+    script.sync()
+    return script
+
+
+def change(script: Script, rule: dict[str, Any], *records: Record) -> None:
+    """State another rule for the table, and run a batch."""
+    script.tables = {"shop.t": rule} if rule else {}
+    script.send(*records)
+    script.sync()
+
+
+def version(script: Script) -> int:
+    return DeltaTable(str(script.root / "shop" / "t")).version()
+
+
+def lying(script: Script) -> list[dict[str, Any]]:
+    """Return the rows that lie at the table's location, whatever its state."""
+    return sorted(DeltaTable(str(script.root / "shop" / "t")).to_pyarrow_table().to_pylist(), key=str)
+
+
+def question(script: Script) -> AskedChange:
+    (item,) = script.waiting("t")
+    return item

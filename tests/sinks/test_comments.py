@@ -89,8 +89,9 @@ def test_what_others_wrote_stays_where_the_source_says_nothing(kind: str, tmp_pa
         alter = DeltaTable(table.location).alter
         alter.set_column_metadata("v", {"comment": "theirs"})
         alter.set_table_description("theirs")
-    for number, verb in enumerate(("append", "merge", "overwrite"), 2):
-        _do(table, verb, rows((number, "b")), None, {"id": "ours"})  # type: ignore[arg-type]
+    verbs: tuple[Verb, ...] = ("append", "merge", "overwrite")
+    for number, verb in enumerate(verbs, 2):
+        _do(table, verb, rows((number, "b")), None, {"id": "ours"})
         assert _of(table) == ("theirs", {"id": "ours", "v": "theirs"})
     table.maintain(TableLayout())
     assert _of(table) == ("theirs", {"id": "ours", "v": "theirs"})

@@ -7,7 +7,7 @@ import io
 import os
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.lake.object_store import ObjectFile, object_entries, open_objects
@@ -105,7 +105,7 @@ class _Streamed(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         return self._file.seek(offset, whence)
 
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+    def readinto(self, buffer: Any) -> int:
         content = self._file.read(len(buffer))
         buffer[: len(content)] = content
         return len(content)

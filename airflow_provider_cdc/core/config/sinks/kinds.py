@@ -14,7 +14,7 @@ class SinkKind(NamedTuple):
     :param writer: module that writes it in a batch, with ``open_sink`` (``spark_jobs.sinks.contract``).
     :param library: package that has to be installed on both sides.
     :param section: class of ``core.config.sinks`` that describes it.
-    :param place: key of the section that says below which folder or address the tables lie.
+    :param root_key: key of the section that says below which folder or address the tables lie.
     :param session: Spark writes large tables of it through a library of its own, which takes a session.
     """
 
@@ -22,7 +22,7 @@ class SinkKind(NamedTuple):
     writer: str
     library: str
     section: str = "DeltaSink"
-    place: str = "root"
+    root_key: str = "root"
     session: bool = True
 
 
