@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -15,6 +15,7 @@ from spark_jobs.driver.read_rows import ReadRows
 from spark_jobs.driver.unowned_names import UnownedNames
 from spark_jobs.lake.tombstones import Tombstones
 from tests.histories.debezium_records import ddl
+from tests.histories.records import Record
 from tests.histories.scripted import Script
 from tests.histories.silent_case import (
     COLUMNS,
@@ -39,38 +40,32 @@ def _begun_empty(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-def _helper_unknown(script: Script) -> Iterator[Truth]:
-    script.send(CREATE, insert(1, 110), insert(2, 120))
-    yield holds((1, 1), (2, 2))
-    script.send(ddl("RENAME TABLE t TO _t_del, _t_gho TO t", 200, table="t", columns=COLUMNS, key=KEY))
-    script.send(insert(3, 210))
-    yield holds((1, 1), (2, 2), (3, 3))
-    script.send(update(1, 300))
-    yield holds((1, 10), (2, 2), (3, 3))
+def _renamed_by(*statements: Record) -> Callable[[Script], Iterator[Truth]]:
+    """Return a history in which statements replace a table that has rows by a helper of which the log has none."""
+
+    def history(script: Script) -> Iterator[Truth]:
+        script.send(CREATE, insert(1, 110), insert(2, 120))
+        yield holds((1, 1), (2, 2))
+        script.send(*statements, insert(3, 230))
+        yield holds((1, 1), (2, 2), (3, 3))
+        script.send(update(1, 300))
+        yield holds((1, 10), (2, 2), (3, 3))
+
+    return history
 
 
-def _half_a_rename(script: Script) -> Iterator[Truth]:
-    script.send(CREATE, insert(1, 110), insert(2, 120))
-    yield holds((1, 1), (2, 2))
-    script.send(ddl("RENAME TABLE _t_gho TO t", 200, table="t", columns=COLUMNS, key=KEY))
-    script.send(insert(3, 210))
-    yield holds((1, 1), (2, 2), (3, 3))
-    script.send(update(1, 300))
-    yield holds((1, 10), (2, 2), (3, 3))
+def _said(text: str, pos: int, table: str = "t") -> Record:
+    return ddl(text, pos, table=table, columns=COLUMNS, key=KEY)
 
 
-def _helper_without_rows(script: Script) -> Iterator[Truth]:
-    script.send(CREATE, insert(1, 110), insert(2, 120))
-    yield holds((1, 1), (2, 2))
-    script.send(
-        ddl("CREATE TABLE _t_gho LIKE t", 200, table="_t_gho", columns=COLUMNS, key=KEY),
-        ddl("ALTER TABLE _t_gho ENGINE=InnoDB", 210, table="_t_gho", columns=COLUMNS, key=KEY),
-        ddl("RENAME TABLE t TO _t_del, _t_gho TO t", 220, table="t", columns=COLUMNS, key=KEY),
-        insert(3, 230),
-    )
-    yield holds((1, 1), (2, 2), (3, 3))
-    script.send(update(1, 300))
-    yield holds((1, 10), (2, 2), (3, 3))
+_SWAP = "RENAME TABLE t TO _t_del, _t_gho TO t"
+_helper_unknown = _renamed_by(_said(_SWAP, 200))
+_half_a_rename = _renamed_by(_said("RENAME TABLE _t_gho TO t", 200))
+_helper_without_rows = _renamed_by(
+    _said("CREATE TABLE _t_gho LIKE t", 200, "_t_gho"),
+    _said("ALTER TABLE _t_gho ENGINE=InnoDB", 210, "_t_gho"),
+    _said(_SWAP, 220),
+)
 
 
 def _without_blocks(patch: pytest.MonkeyPatch) -> None:
