@@ -66,6 +66,7 @@ def test_tables_on_s3_are_those_of_the_task_writer(filled: Broker, s3: S3, tmp_p
         assert ordered(actual) == ordered(rows(reference.lake, database, table)), f"{database}.{table}"
 
 
+@pytest.mark.skipif(not ALL, reason="starts Spark for one sentence: set CDC_SEEDS=2")
 def test_a_session_without_a_library_is_a_mistake_of_the_configuration(filled: Broker, tmp_path: Path) -> None:
     policy, spark = {"engine": "spark", "writer": "spark"}, {"conf": {"spark.jars": ""}}
     ours = shop(tmp_path / "bare", filled, policy=policy, spark=spark)

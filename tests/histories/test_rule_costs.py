@@ -178,6 +178,7 @@ AFTER: list[list[Record]] = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("sink", ["delta", "iceberg"])
 @pytest.mark.parametrize("mode", ["mirror", "soft_delete", "history"])
 @pytest.mark.parametrize("after", range(len(AFTER)))

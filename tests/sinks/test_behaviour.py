@@ -42,10 +42,10 @@ FEWER = {"delta merge-on-read", "iceberg copy-on-write", "iceberg rest", "parque
 
 WAYS = [
     *((kind, "task") for kind in KINDS),
-    # merges of parts by Spark are in tests/spark/test_auto_writer.py
-    *((kind, way) for kind in KINDS if kind in WITH_SPARK for way in ("spark", *["spark in parts"] * ALL)),
 ]
 OTHER_WAYS = [
+    # merges of parts by Spark are in tests/spark/test_auto_writer.py
+    *((kind, way) for kind in KINDS if kind in WITH_SPARK for way in ("spark", *["spark in parts"] * ALL)),
     *((kind, way) for kind in KINDS if ALL or kind not in FEWER for way in ("task in pieces", "task in parts")),
     *(
         (kind, way)

@@ -77,6 +77,7 @@ RULES = (
 )
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_every_table_of_the_demo_is_where_the_rules_of_the_hour_put_it(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

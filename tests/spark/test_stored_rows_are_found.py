@@ -88,6 +88,7 @@ def own(session: Any) -> Any:
     return own
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("writer", "groups"),
     [*(("appends", groups) for groups in TABLES), *(("maintained", groups) for groups in MAINTAINED)],
@@ -126,6 +127,7 @@ def _missed(location: Path, rows: pa.Table) -> dict[str, list[str]]:
     return missed
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("groups", TABLES, ids="-".join)
 def test_readers_find_each_row_that_spark_wrote(
     session: Any, own: Any, groups: tuple[str, ...], tmp_path: Path
@@ -176,6 +178,7 @@ def _of_catalog(session: Any, table: Any) -> pa.Table:
     return pa.table(frame.toArrow())
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("groups", TABLES, ids="-".join)
 def test_spark_reads_and_finds_each_row_of_an_iceberg_table(own: Any, groups: tuple[str, ...], tmp_path: Path) -> None:
     rows = edge_rows(*groups)

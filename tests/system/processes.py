@@ -24,6 +24,16 @@ def marked(mark: str) -> list[int]:
     return pids
 
 
+def halt(mark: str) -> list[int]:
+    """Stop the processes that carry a mark, also those that others started meanwhile, and return them."""
+    pids: list[int] = []
+    while new := [pid for pid in marked(mark) if pid not in pids]:
+        for pid in new:
+            kill(pid, signal.SIGSTOP)
+        pids += new
+    return pids
+
+
 def descendants(pid: int) -> list[int]:
     """Return a process's descendants, elders first."""
     pids = _children(pid)

@@ -45,27 +45,28 @@ def site(tmp_path: Path) -> FilesSite:
 
 
 def test_every_hour_equals_the_database(site: FilesSite) -> None:
-    for phase in range(PHASES):
+    phases = PHASES if ALL else 4
+    for phase in range(phases):
         count = site.feed(phase)
         answer = site.sync("--until", until(phase))
         assert (answer.code, answer.json["records"]) == (0, count), answer.err
         assert unequal(site, phase) == {}
-    again = site.sync("--until", until(PHASES - 1))
+    again = site.sync("--until", until(phases - 1))
     assert again.code == 0 and again.json["repeated"]
     assert site.sync().json["status"] == "nothing_to_do"
-    assert ledger_faults(site, PHASES) == [] and doubled_commits(site.lake) == []
+    assert ledger_faults(site, phases) == [] and doubled_commits(site.lake) == []
     answer = site.command("replay", "--tables", "shop.orders")
     assert answer.code == 0, answer.err
     answer = site.command("rebuild", "shop.products")
     assert answer.code == 0, answer.err
-    assert unequal(site, PHASES - 1) == {}
+    assert unequal(site, phases - 1) == {}
 
 
 def test_a_time_cuts_files_that_hold_more(site: FilesSite) -> None:
     log = ShopLog()
-    for phase in log.phases[:4]:
-        append(site.log, map(line_of_demo, log.hour(phase)))
     for phase in log.phases[:3]:
+        append(site.log, map(line_of_demo, log.hour(phase)))
+    for phase in log.phases[:2]:
         assert site.sync("--until", phase.end.isoformat()).code == 0
         assert unequal(site, phase.number) == {}
 

@@ -48,7 +48,9 @@ def _assert_kills_met_staged_tables(hits: list[Hit], least: int) -> None:
     assert any(hit.kill.moment == "staged" for hit in hits)
 
 
-@pytest.mark.skipif(not ALL, reason="takes minutes: set CDC_SEEDS=2; the test below kills at the same moments")
+@pytest.mark.skipif(
+    not ALL, reason="takes minutes: set CDC_SEEDS=2; tests/spark/test_auto_writer.py dies at these places"
+)
 def test_kills_between_staging_and_merge_of_the_spark_writer(filled: Broker, tmp_path: Path) -> None:
     # key buckets are staged too, in folders of their own
     site = site_of(tmp_path / "w", filled, "spark", kind=KilledSite, bucket_rows=50)
@@ -58,6 +60,9 @@ def test_kills_between_staging_and_merge_of_the_spark_writer(filled: Broker, tmp
     assert left(site) == []
 
 
+@pytest.mark.skipif(
+    not ALL, reason="takes minutes: set CDC_SEEDS=2; tests/spark/test_auto_writer.py dies at these places"
+)
 def test_kills_where_the_writer_follows_from_what_a_merge_touches(broker: Broker, tmp_path: Path) -> None:
     demand_data()
     topics = "killedwriter"

@@ -129,9 +129,7 @@ def test_a_host_that_was_halted_carries_out_its_own_job(hosts: Hosts) -> None:
     hosts.feed(0)
     halted = first.launch()
     assert halted.until(lambda _: any(file.stat().st_size for file in hosts.lake.glob("_cdc/shop/jobs/**/job.json")))
-    members = processes.marked(halted.mark)
-    for pid in members:
-        processes.kill(pid, signal.SIGSTOP)
+    members = processes.halt(halted.mark)
     assert not hosts.log(1).exists()
     hosts.feed(1)
     _demand_done(second.sync())

@@ -22,6 +22,7 @@ from tests.unit.spark_jobs import large_records
 from tests.unit.spark_jobs.large_records import RECORDS, SIZE, text
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("key", ["PRIMARY KEY", ""])
 def test_a_process_takes_less_than_a_gigabyte_for_records_of_8_mb(tmp_path: Path, key: str) -> None:
     command = [sys.executable, "-m", large_records.__name__, str(tmp_path), key]
