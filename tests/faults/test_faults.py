@@ -23,12 +23,18 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
 
 
 @pytest.mark.parametrize(
-    ("number", "kind"),
-    [(1, "cut"), (2, "unheard"), (3, "second host"), (4, "stopped beyond lease"), (5, "lost file")],
+    ("number", "kind", "sink"),
+    [
+        (1, "cut", "iceberg"),
+        (2, "unheard", "delta merge-on-read"),
+        (3, "second host", "delta"),
+        (4, "stopped beyond lease", "iceberg copy-on-write"),
+        (5, "lost file", "delta"),
+    ],
 )
 def test_after_a_fault_every_table_equals_the_source(
-    number: int, kind: str, services: Services, tmp_path: Path
+    number: int, kind: str, sink: str, services: Services, tmp_path: Path
 ) -> None:
-    one = Round(number, kind, services, tmp_path / "round", batches=3 if ALL else 2)
+    one = Round(number, kind, services, tmp_path / "round", batches=3 if ALL else 2, sink=sink)
     one.run(KINDS[kind])
     assert not one.problems
