@@ -13,11 +13,10 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from airflow_provider_cdc.core.documents import BatchOrder, JobDocument, Rebuild, Replay, TableState
 from airflow_provider_cdc.core.lake.own_lake import LakeIdentity
+from airflow_provider_cdc.core.lake.store_kinds import S3, STORE_SECRETS, store_kind
 from airflow_provider_cdc.core.plan.ranges import Range
 from airflow_provider_cdc.ledger import Batch, Ledger
 from airflow_provider_cdc.ledger.records import offsets_document
-
-_STORAGE_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 
 @dataclass
@@ -100,7 +99,7 @@ class JobMaker:
         pipeline = self.pipeline
         store = {**storage_options(pipeline.lake.storage_connection), **pipeline.lake.storage_options}
         return {
-            "kafka": _apart(self.kafka, (*SECRETS, *_STORAGE_SECRETS)),
+            "kafka": _apart(self.kafka, (*SECRETS, *STORE_SECRETS)),
             "registry": _apart(registry_settings(pipeline.source.schema_registry), REGISTRY_SECRETS),
             "storage": _apart(store),
             "mask": _apart(mask_settings(pipeline.mask_connection), ("salt",)),
@@ -124,7 +123,10 @@ class JobMaker:
     def _spark_reaches_sink(self) -> bool:
         """Return whether Spark can write the tables as far as the settings show: of S3 it has to be taught."""
         roots = self.pipeline.sink.root, self.pipeline.lake.root
-        if not any(root.startswith("s3://") for root in roots):
+        kinds = {store_kind(root) for root in roots} - {None}
+        if not kinds <= {S3}:
+            return False
+        if not kinds:
             return True
         conf = self.pipeline.spark.conf
         jars = " ".join(str(conf.get(key, "")) for key in ("spark.jars", "spark.jars.packages"))
@@ -140,9 +142,7 @@ class JobMaker:
         return local_cores(spark_target(self.pipeline.spark.connection).master)
 
 
-def _apart(
-    options: Mapping[str, str], names: Collection[str] = _STORAGE_SECRETS
-) -> tuple[dict[str, str], dict[str, str]]:
+def _apart(options: Mapping[str, str], names: Collection[str] = STORE_SECRETS) -> tuple[dict[str, str], dict[str, str]]:
     """Return options that are no secrets, and those that may be: so are all properties of a catalog.
 
     :param names: of the secrets.

@@ -192,7 +192,7 @@ def _lake(pipeline: CdcPipeline) -> str:
     options = {**storage_options(lake.storage_connection), **lake.storage_options}
     if lake.root.startswith("/"):
         return _folder(lake.root, "lake.root")
-    there = has_objects(open_objects(lake.root.split("://", 1)[1], options), "_cdc")
+    there = has_objects(open_objects(lake.root, options), "_cdc")
     return f"{lake.root} answers" + ("" if there else "; it is empty")
 
 

@@ -10,13 +10,16 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from airflow_provider_cdc.connections.canal_address import CanalAddress
 from airflow_provider_cdc.connections.kafka_config import KERBEROS_PRINCIPAL
+from airflow_provider_cdc.connections.object_stores import STORE_TYPES
 from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
+from airflow_provider_cdc.core.lake.store_kinds import STORE_SECRETS
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
@@ -36,13 +39,6 @@ _BACKENDS = ("AIRFLOW__SECRETS__BACKEND", "AIRFLOW__WORKERS__SECRETS_BACKEND")
 _LEDGER_TYPES = ("postgres", "sqlite", "cdc_ledger")
 _CANAL_EXTRA = ("client_id",)
 _CATALOG_TYPES = ("iceberg", "generic")
-_STORE_TYPES = ("aws", "s3", "generic")
-_S3_EXTRA = {
-    "endpoint_url": "AWS_ENDPOINT_URL",
-    "region_name": "AWS_REGION",
-    "region": "AWS_REGION",
-    "aws_session_token": "AWS_SESSION_TOKEN",
-}
 
 C = TypeVar("C", "Connection", "EnvironmentConnection", "Connection | EnvironmentConnection")
 
@@ -298,31 +294,20 @@ def _canal_address_of(conn: Connection | EnvironmentConnection, conn_id: str) ->
 def storage_options(conn_id: str | None) -> dict[str, str]:
     """Return options of the object store as delta-rs reads them; empty without a connection.
 
-    :param conn_id: connection of type ``aws``: login and password are the key pair (without, the environment's own
-        credentials hold), extra may hold endpoint_url, region_name, aws_session_token.
+    :param conn_id: connection of one of :data:`STORE_TYPES`; what it does not state, the environment may.
     """
-    return {} if conn_id is None else _storage_options_of(find_connection(conn_id, _STORE_TYPES), conn_id)
+    return {} if conn_id is None else _storage_options_of(find_connection(conn_id, STORE_TYPES), conn_id)
 
 
 async def async_storage_options(conn_id: str | None) -> dict[str, str]:
     """Return options of the object store as :func:`storage_options` does, without blocking the event loop."""
-    return {} if conn_id is None else _storage_options_of(await async_find_connection(conn_id, _STORE_TYPES), conn_id)
+    return {} if conn_id is None else _storage_options_of(await async_find_connection(conn_id, STORE_TYPES), conn_id)
 
 
 def _storage_options_of(conn: Connection | EnvironmentConnection, conn_id: str) -> dict[str, str]:
-    extra = _extra(conn_id, conn, _S3_EXTRA)
-    options = {_S3_EXTRA[key]: str(value) for key, value in extra.items() if value}
-    if conn.login:
-        options["AWS_ACCESS_KEY_ID"] = conn.login
-    if conn.password:
-        options["AWS_SECRET_ACCESS_KEY"] = conn.password
-    mask(options.get("AWS_SESSION_TOKEN"))
-    if bool(conn.login) != bool(conn.password):
-        raise ConfigurationError([f"connection {conn_id}: login and password are the key pair; one of them is missing"])
-    if options.get("AWS_ENDPOINT_URL", "").startswith("http://"):
-        options["AWS_ALLOW_HTTP"] = "true"
-    # Two writers of one table: the store's conditional put decides, no lock table is needed.
-    options["aws_conditional_put"] = "etag"
+    options = STORE_TYPES[conn.conn_type](conn, conn_id, partial(_extra, conn_id, conn))
+    for name in STORE_SECRETS:
+        mask(options.get(name))
     return options
 
 

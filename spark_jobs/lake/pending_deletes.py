@@ -32,6 +32,6 @@ def write(storage: Storage, pipeline: str, table_id: str, seq: int, deletes: Ope
     if deletes is not None:
         name = pending_deletes_file(pipeline, table_id, seq)
         storage.make_folder(name.rsplit("/", 1)[0])
-        with storage.access(name) as path:
-            positions = {_POSITIONS: json.dumps(deletes.positions.to_pylist())}
-            pq.write_table(deletes.rows.replace_schema_metadata(positions), path, filesystem=storage.filesystem)
+        positions = {_POSITIONS: json.dumps(deletes.positions.to_pylist())}
+        with storage.access(name), storage.open_new(name) as stream:
+            pq.write_table(deletes.rows.replace_schema_metadata(positions), stream)

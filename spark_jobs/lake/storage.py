@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.json_documents import json_bytes, json_data
 from airflow_provider_cdc.core.lake.durable_files import create_file, sync_folder, synced_part
 from airflow_provider_cdc.core.lake.object_store import (
     ObjectFile,
+    ObjectUpload,
     create_object,
     delete_objects,
     has_objects,
@@ -27,9 +28,10 @@ from airflow_provider_cdc.core.lake.object_store import (
     read_object,
 )
 from airflow_provider_cdc.core.lake.roots import canonical_root, located
+from airflow_provider_cdc.core.lake.store_kinds import S3, StoreKind, store_kind
 
 if TYPE_CHECKING:
-    from obstore.store import S3Store
+    from obstore.store import ObjectStore
 
 _GATHERED_BYTES = 256 << 10
 _LONGEST = 255  # bytes: what file systems take as a name
@@ -80,19 +82,15 @@ class Storage:
     def __init__(self, root: str, options: dict[str, str] | None = None) -> None:
         self.root = canonical_root(root)
         self.options = dict(options or {})
-        self._is_s3 = self.root.startswith("s3://")
-        if self._is_s3:
-            self._fs: fs.FileSystem = _s3(self.options)
-            self._base = self.root.split("://", 1)[1]
-        elif not self.root.startswith("/"):
-            self._fs, self._base = fs.FileSystem.from_uri(self.root)
-        else:
-            self._fs, self._base = fs.LocalFileSystem(), self.root
-        self._local = isinstance(self._fs, fs.LocalFileSystem)
+        kind = store_kind(self.root)
+        self._local = kind is None
+        self._fs = fs.LocalFileSystem() if kind is None else _file_system(kind, self.root, self.options)
+        place, _, path = self.root.rpartition("://")[2].partition("/")
+        self._base = self.root if kind is None else "/".join(filter(None, (place.partition("@")[0], path)))
 
     @cached_property
-    def _objects(self) -> S3Store:
-        return open_objects(self._base, self.options)
+    def _objects(self) -> ObjectStore:
+        return open_objects(self.root, self.options)
 
     @property
     def filesystem(self) -> fs.FileSystem:
@@ -157,7 +155,7 @@ class Storage:
 
     def _read(self, name: str) -> bytes | None:
         with self.access(name) as path:
-            if self._is_s3:
+            if not self._local:
                 return read_object(self._objects, name)
             if self._fs.get_file_info(path).type != fs.FileType.File:
                 return None
@@ -171,10 +169,12 @@ class Storage:
             yield file
 
     def _opened(self, name: str, path: str) -> pa.NativeFile:
-        return pa.PythonFile(ObjectFile(self._objects, name), "r") if self._is_s3 else self._fs.open_input_file(path)
+        return self._fs.open_input_file(path) if self._local else pa.PythonFile(ObjectFile(self._objects, name), "r")
 
     def open_new(self, name: str) -> pa.NativeFile:
         """Open a file for writing; small writes, of which a Parquet file has dozens, reach the store together."""
+        if isinstance(self._fs, fs.PyFileSystem):  # its writers take bytes, and nothing else that holds some
+            return pa.PythonFile(ObjectUpload(self._objects, name), "w")
         return self._fs.open_output_stream(self.path(name), buffer_size=_GATHERED_BYTES)
 
     def read_unfinished(self, name: str) -> Any | None:
@@ -193,12 +193,8 @@ class Storage:
         """
         content = json_bytes(data)
         with self.access(name) as target:
-            if self._is_s3:
+            if not self._local:
                 put_object(self._objects, name, content)
-                return
-            if not self._local:  # an object appears whole when its upload ends
-                with self._fs.open_output_stream(target) as stream:
-                    stream.write(content)
                 return
             part = synced_part(target, content, durable=durable)
             os.replace(part, target)
@@ -208,21 +204,10 @@ class Storage:
     def create_json(self, name: str, data: Any) -> bool:
         """Write a document unless one is there; of several writers exactly one succeeds.
 
-        :return: whether this call wrote it. Stores other than local disk and S3 offer no such step: there two writers
-            that come at the same moment may both succeed.
+        :return: whether this call wrote it.
         """
-        if self.creates_files:
-            with self.access(name):
-                return self.create(name, json_bytes(data))
-        if self.read_json(name) is not None:
-            return False
-        self.write_json(name, data)
-        return True
-
-    @property
-    def creates_files(self) -> bool:
-        """Return whether :meth:`create` works on this store."""
-        return self._local or self._is_s3
+        with self.access(name):
+            return self.create(name, json_bytes(data))
 
     def create(self, name: str, content: bytes, *, durable: bool = True) -> bool:
         """Write a file unless one is there; of several writers exactly one succeeds.
@@ -231,7 +216,7 @@ class Storage:
         :return: whether this call wrote it.
         :raises OSError: the store failed.
         """
-        if self._is_s3:
+        if not self._local:
             return create_object(self._objects, name, content)
         return create_file(self.path(name), content, durable=durable)
 
@@ -242,16 +227,12 @@ class Storage:
                 with suppress(FileNotFoundError), os.scandir(path) as entries:
                     return sorted(entry.name for entry in entries if entry.name > after and entry.is_dir())
                 return []
-            if self._is_s3:
-                return object_folders(self._objects, name, after)
-            selector = fs.FileSelector(path, allow_not_found=True, recursive=False)
-            names = [info.base_name for info in self._fs.get_file_info(selector) if info.type == fs.FileType.Directory]
-            return sorted(folder for folder in names if folder > after)
+            return object_folders(self._objects, name, after)
 
     def holds_files(self, name: str) -> bool:
         """Return whether anything lies under a folder."""
         with self.access(name) as path:
-            if self._is_s3:
+            if not self._local:
                 return has_objects(self._objects, name)
             selector = fs.FileSelector(path, allow_not_found=True, recursive=False)
             return bool(self._fs.get_file_info(selector))
@@ -271,20 +252,29 @@ class Storage:
     def delete_folder(self, name: str) -> None:
         """Remove a folder and all below it; nothing happens when it is not there."""
         with self.access(name) as path:
-            if self._fs.get_file_info(path).type == fs.FileType.Directory:
+            if not self._local:
+                delete_objects(self._objects, name)
+            elif self._fs.get_file_info(path).type == fs.FileType.Directory:
                 self._fs.delete_dir(path)
 
     def delete_traces(self, name: str) -> None:
         """Remove what lies at a path of folders and below it, and then those of the path that are empty."""
-        if self._is_s3:
-            with self.access(name):
-                delete_objects(self._objects, name)
-            return
         self.delete_folder(name)
-        parents = name.split("/")[:-1]
-        while parents and not self.holds_files("/".join(parents)):
+        parents = name.split("/")[:-1]  # stores have no folders but the names of objects
+        while self._local and parents and not self.holds_files("/".join(parents)):
             self.delete_folder("/".join(parents))
             parents.pop()
+
+
+def _file_system(kind: StoreKind, root: str, options: dict[str, str]) -> fs.FileSystem:
+    if kind is S3:
+        return _s3(options)
+    from obstore.fsspec import FsspecStore
+
+    scheme: Any = kind.schemes[0]
+    allowed = {"allow_http": kind.allows_http(options)}
+    store = FsspecStore(scheme, config=kind.config(root, options), client_options=allowed)  # type: ignore[call-overload]
+    return fs.PyFileSystem(fs.FSSpecHandler(store))
 
 
 def _s3(options: dict[str, str]) -> fs.FileSystem:

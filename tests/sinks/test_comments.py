@@ -16,7 +16,6 @@ from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.model.table_comments import TableComments
 from airflow_provider_cdc.sinks.delta import reader
-from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.contract import Verb
 from spark_jobs.sinks.iceberg.comments import holdable
 from spark_jobs.sinks.iceberg.table import IcebergTable
@@ -121,13 +120,3 @@ def test_glue_gets_comments_that_it_takes(tmp_path: Path) -> None:
     assert len(said) == 255
     assert said.startswith("'; DROP TABLE t; -- \" ` ${x} {{ y }}   ")
     assert not set(said) & {"\n", "\x00", "\x01", "\x1b"}
-
-
-def test_a_store_that_only_delta_rs_writes_to_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Storage, "creates_files", False)
-    table = LaidOutTable("delta", tmp_path)
-    _do(table, "create", rows((1, "a")), "t", {"v": "value"})
-    assert _of(table) == ("t", {"v": "value"})
-    _do(table, "append", rows((2, "b")), "t", {"v": "other"})
-    _do(table, "overwrite", rows((3, "c")), "t", {"v": "other"})
-    assert _of(table) == ("t", {"v": "other"})

@@ -11,7 +11,6 @@ import pytest
 from deltalake import DeltaTable
 
 from airflow_provider_cdc.core.config.table_layout import TableLayout
-from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.contract import Verb
 from spark_jobs.sinks.iceberg.table import IcebergTable
 from tests.sinks.actions import APP, rows
@@ -103,16 +102,3 @@ def test_what_somebody_else_set_stays(kind: str, tmp_path: Path) -> None:
     assert {name: _of(table).get(name) for name in expected} == expected
     _do(table, "append", rows((4, "d")), {known: values[0]})
     assert _of(table)[known] == values[0]
-
-
-def test_a_store_that_only_delta_rs_writes_to_gets_them_from_maintenance(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Storage, "creates_files", False)
-    table, (known, free), values = LaidOutTable("delta", tmp_path), NAMES["delta"], VALUES["delta"]
-    _do(table, "create", rows((1, "a")), {known: values[0]})
-    _do(table, "append", rows((2, "b")), {known: values[0], free: "a"})
-    assert not _of(table).keys() & {known, free}
-    table.maintain(TableLayout({known: values[0], free: "a"}))
-    assert (_of(table)[known], _of(table)[free]) == (values[0], "a")
-    assert len(table.rows()) == 2

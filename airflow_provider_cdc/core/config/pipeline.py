@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +23,7 @@ from airflow_provider_cdc.core.config.table_patterns import is_pattern
 from airflow_provider_cdc.core.config.tables import TableRules
 from airflow_provider_cdc.core.config.target import TargetRule, TargetRules, taken_names, target_rules
 from airflow_provider_cdc.core.errors import ConfigurationError, KnownValuesError
+from airflow_provider_cdc.core.lake.store_kinds import store_kind
 
 # The name is part of application ids, paths and metrics: none of their separators.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -74,6 +75,7 @@ class CdcPipeline:
             _check_format(checks, self.source, self.tables)
             _check_layouts(checks, self.sink, self.tables)
             _check_salt(checks, self.mask_connection, self.tables)
+            _check_spark_writer(checks, (self.sink.root, self.lake.root), self.policy, self.tables)
             stated = [table for table in self.tables.tables if not is_pattern(table) and self.selects(table)]
             checks.problems += taken_names(self.target, stated, safe=self.sink.names == "safe")
         if not getattr(self.source, "spark_reads", True) and getattr(self.policy, "reader", "") == "spark":
@@ -190,6 +192,19 @@ def _check_layouts(checks: Checks, sink: Sink, tables: TableRules) -> None:
         for key, value in rule.layout.properties.items():
             if problem := sink.property_problem(key, value):
                 checks.problem(f"tables.{name}.properties.{key}", problem)
+
+
+def _check_spark_writer(checks: Checks, roots: Iterable[str], policy: RunPolicy, tables: TableRules) -> None:
+    """Note where the Spark writer is to write to a store that it does not reach."""
+    kinds = [kind for kind in map(store_kind, roots) if kind is not None and not kind.by_spark]
+    writers = {
+        "policy.writer": policy.writer,
+        **{f"tables.{name}.writer": one.writer for name, one in tables.tables.items()},
+    }
+    for key in (key for key, writer in writers.items() if kinds and writer == "spark"):
+        checks.problem(
+            key, f"Spark's writer reaches local disks and S3, not {kinds[0].schemes[0]}://; state task or auto"
+        )
 
 
 def _check_salt(checks: Checks, connection: object, tables: TableRules) -> None:

@@ -163,7 +163,7 @@ class CanalSource:
 class FilesSource:
     """Topics in files, in a folder or on an object store: ``<topic>/partition=<n>/<topic>+<n>+<first offset>.jsonl``.
 
-    :param folder: absolute path or ``s3://`` address of what has a folder for each topic.
+    :param folder: absolute path or address (``s3://``, ``gs://``, ``abfss://``) of what has a folder for each topic.
     :param topics: regular expression that must match a topic's whole name, or a list of names.
     :param format: name of the wire format, e.g. ``debezium-json``.
     :param lines: ``records``: each line is a record with its offset, time, key, value and headers, the last three in
@@ -172,7 +172,8 @@ class FilesSource:
     :param schema_topic: topic with the schema changes, if they do not travel with the rows.
     :param heartbeat_topic: topic whose records prove progress while tables are idle.
     :param schema_registry: Airflow connection of the schema registry whose schemas the records name.
-    :param storage_connection: Airflow connection of type ``aws`` with the object store's address and secrets.
+    :param storage_connection: Airflow connection of the object store, with its address and secrets: ``aws``,
+        ``google_cloud_platform``, ``wasb`` or ``adls``.
     :param storage_options: further options of the store; no secrets.
     :param options: options of the format; no secrets.
     """

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.lake.object_store import ObjectFile, object_entries, open_objects
 from airflow_provider_cdc.core.lake.roots import canonical_root
+from airflow_provider_cdc.core.lake.store_kinds import store_kind
 
 if TYPE_CHECKING:
-    from obstore.store import S3Store
+    from obstore.store import ObjectStore
 
 _READ_BYTES = 4 << 20  # of one request to an object store
 
@@ -40,14 +41,9 @@ def open_store(root: str, options: Mapping[str, str] | None = None) -> FileStore
     """Open the store of a root.
 
     :param options: storage options in delta-rs' names.
-    :raises ConfigurationError: it is on another kind of store.
     """
     root = canonical_root(root)
-    if root.startswith("/"):
-        return _LocalFiles(root)
-    if root.startswith("s3://"):
-        return _Objects(root, dict(options or {}))
-    raise ConfigurationError(["source.folder: files are read from a local folder or from S3 only"])
+    return _LocalFiles(root) if store_kind(root) is None else _Objects(root, dict(options or {}))
 
 
 class _LocalFiles:
@@ -80,8 +76,8 @@ class _Objects:
         self.root, self._options = root, options
 
     @cached_property
-    def _store(self) -> S3Store:
-        return open_objects(self.root.removeprefix("s3://"), self._options)
+    def _store(self) -> ObjectStore:
+        return open_objects(self.root, self._options)
 
     def entries(self, folder: str) -> Entries:
         return object_entries(self._store, folder)

@@ -1,39 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read and write objects of S3: conditional writes, listings from a name on. Errors are :class:`OSError`."""
+"""Read and write objects: conditional writes, listings from a name on. Errors are :class:`OSError`."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_cdc.core.lake.store_kinds import STORE_SCHEMES
 
 if TYPE_CHECKING:
-    from obstore.store import S3Store
+    from obstore.store import ObjectStore
 
 _TAIL_BYTES = 64 << 10
 
 
-def open_objects(base: str, options: dict[str, str]) -> S3Store:
-    """Open S3 as a client with conditional writes and listings from a name on.
+def open_objects(root: str, options: Mapping[str, str]) -> ObjectStore:
+    """Open an object store as a client with conditional writes and listings from a name on.
 
-    pyarrow's file system lacks both.
+    pyarrow's file systems lack both.
+
+    :param root: canonical, of one of :data:`STORE_SCHEMES`.
+    :param options: storage options in delta-rs' names.
     """
-    from obstore.store import S3Store
+    from obstore.store import from_url
 
-    bucket, _, prefix = base.partition("/")
-    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL")
-    config = {name.lower(): options[name] for name in names if options.get(name)}
-    region = options.get("AWS_REGION") or options.get("AWS_DEFAULT_REGION")
-    return S3Store(
-        bucket,
-        prefix=prefix or None,
-        config={**config, **({"aws_region": region} if region else {})},  # type: ignore[arg-type]
-        client_options={"allow_http": options.get("AWS_ALLOW_HTTP", "").lower() == "true"},
-    )
+    kind = STORE_SCHEMES[root.partition("://")[0]]
+    config: Any = kind.config(root, options)
+    return from_url(root, config=config, client_options={"allow_http": kind.allows_http(options)})
 
 
-def create_object(store: S3Store, name: str, content: bytes) -> bool:
+def create_object(store: ObjectStore, name: str, content: bytes) -> bool:
     """Write an object unless one is there; return whether this call wrote it."""
     import obstore
     from obstore.exceptions import AlreadyExistsError, BaseError
@@ -47,7 +45,7 @@ def create_object(store: S3Store, name: str, content: bytes) -> bool:
     return True
 
 
-def put_object(store: S3Store, name: str, content: bytes) -> None:
+def put_object(store: ObjectStore, name: str, content: bytes) -> None:
     """Write an object, or replace it."""
     import obstore
     from obstore.exceptions import BaseError
@@ -58,7 +56,7 @@ def put_object(store: S3Store, name: str, content: bytes) -> None:
         raise OSError(str(error)) from None
 
 
-def read_object(store: S3Store, name: str) -> bytes | None:
+def read_object(store: ObjectStore, name: str) -> bytes | None:
     """Return an object's content, None where it does not exist."""
     import obstore
     from obstore.exceptions import BaseError
@@ -80,13 +78,19 @@ class ObjectFile(io.RawIOBase):
     :raises FileNotFoundError: the object does not exist.
     """
 
-    def __init__(self, store: S3Store, name: str) -> None:
+    def __init__(self, store: ObjectStore, name: str) -> None:
         import obstore
+        from obstore.store import AzureStore
 
         self._store, self._name, self._at = store, name, 0
         with _as_os_error():
-            answer = obstore.get(store, name, options={"range": {"suffix": _TAIL_BYTES}})
-            self._size, self._tail = int(answer.meta["size"]), bytes(answer.bytes())
+            if isinstance(store, AzureStore):  # it has no ranges that end at the end
+                self._size = int(obstore.head(store, name)["size"])
+                start = max(0, self._size - _TAIL_BYTES)
+                self._tail = bytes(obstore.get_range(store, name, start=start, end=self._size)) if self._size else b""
+            else:
+                answer = obstore.get(store, name, options={"range": {"suffix": _TAIL_BYTES}})
+                self._size, self._tail = int(answer.meta["size"]), bytes(answer.bytes())
         self._tail_start = self._size - len(self._tail)
 
     def readable(self) -> bool:  # noqa: D102
@@ -116,6 +120,30 @@ class ObjectFile(io.RawIOBase):
         return content
 
 
+class ObjectUpload(io.RawIOBase):
+    """Writes an object that appears whole when it is closed."""
+
+    def __init__(self, store: ObjectStore, name: str) -> None:
+        import obstore
+
+        self._writer = obstore.open_writer(store, name)
+
+    def writable(self) -> bool:  # noqa: D102
+        return True
+
+    def write(self, content: Any) -> int:
+        """Take the next bytes."""
+        with _as_os_error():
+            return self._writer.write(bytes(content))
+
+    def close(self) -> None:
+        """Let the object appear."""
+        if not self.closed:
+            with _as_os_error():
+                self._writer.close()
+        super().close()
+
+
 @contextmanager
 def _as_os_error() -> Iterator[None]:
     from obstore.exceptions import BaseError
@@ -128,7 +156,7 @@ def _as_os_error() -> Iterator[None]:
         raise OSError(str(error)) from None
 
 
-def has_objects(store: S3Store, name: str) -> bool:
+def has_objects(store: ObjectStore, name: str) -> bool:
     """Return whether any object's name begins with a folder's."""
     import obstore
     from obstore.exceptions import BaseError
@@ -139,7 +167,7 @@ def has_objects(store: S3Store, name: str) -> bool:
         raise OSError(str(error)) from None
 
 
-def object_folders(store: S3Store, name: str, after: str) -> list[str]:
+def object_folders(store: ObjectStore, name: str, after: str) -> list[str]:
     """List keys behind a name only: the cost does not grow with the number of folders before it."""
     import obstore
     from obstore.exceptions import BaseError
@@ -154,7 +182,7 @@ def object_folders(store: S3Store, name: str, after: str) -> list[str]:
     return sorted(names - {""})  # stores have an empty object of the folder itself where one in it was removed
 
 
-def delete_objects(store: S3Store, folder: str) -> None:
+def delete_objects(store: ObjectStore, folder: str) -> None:
     """Remove all objects in a folder; unlike pyarrow it leaves no empty object in the place of the folder above."""
     import obstore
     from obstore.exceptions import BaseError
@@ -167,7 +195,7 @@ def delete_objects(store: S3Store, folder: str) -> None:
         raise OSError(str(error)) from None
 
 
-def object_names(store: S3Store, folder: str) -> list[str]:
+def object_names(store: ObjectStore, folder: str) -> list[str]:
     """Return the names of the objects in a folder, without the folder's, sorted."""
     import obstore
     from obstore.exceptions import BaseError
@@ -178,7 +206,7 @@ def object_names(store: S3Store, folder: str) -> list[str]:
         raise OSError(str(error)) from None
 
 
-def object_entries(store: S3Store, folder: str) -> tuple[list[str], list[tuple[str, int]]]:
+def object_entries(store: ObjectStore, folder: str) -> tuple[list[str], list[tuple[str, int]]]:
     """Return the names of folders directly in a folder, and those of its objects with their sizes, sorted.
 
     :param folder: empty for the root.

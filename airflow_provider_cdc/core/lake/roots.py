@@ -10,14 +10,16 @@ from __future__ import annotations
 import os
 import re
 
+from airflow_provider_cdc.core.lake.store_kinds import STORE_SCHEMES
+
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
-_S3 = frozenset(("s3", "s3a"))  # one store: the names of Hadoop's clients for it
 
 
 def canonical_root(root: str) -> str:
-    """Return a root as all spellings of it are written: a local path, or ``s3://bucket/prefix``.
+    """Return a root as all spellings of it are written: a local path, or an address such as ``s3://bucket/prefix``.
 
-    Folds ``file://``, ``s3a://``, doubled slashes, ``/./`` and the slash at the end. Reads nothing: symlinks stay.
+    Folds ``file://``, the names of clients for one store (``s3a://``), doubled slashes, ``/./`` and the slash at the
+    end. Reads nothing: symlinks stay.
     """
     parts = _URL.fullmatch(root)
     scheme, path = ("file", root) if parts is None else (parts[1].lower(), parts[2])
@@ -25,7 +27,8 @@ def canonical_root(root: str) -> str:
         if parts is not None and path.startswith("localhost/"):
             path = path.removeprefix("localhost")
         return "/" + _folded(path if path.startswith("/") else os.path.abspath(path))
-    return f"{'s3' if scheme in _S3 else scheme}://{_folded(path)}"
+    kind = STORE_SCHEMES.get(scheme)
+    return f"{scheme if kind is None else kind.schemes[0]}://{_folded(path)}"
 
 
 def _folded(path: str) -> str:

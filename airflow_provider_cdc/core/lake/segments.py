@@ -20,13 +20,14 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.core.errors import BusyError, ConfigurationError, SinkError, UnavailableError, first_line
+from airflow_provider_cdc.core.errors import BusyError, SinkError, UnavailableError, first_line
 from airflow_provider_cdc.core.lake.durable_files import create_file, make_folder
 from airflow_provider_cdc.core.lake.object_store import create_object, object_names, open_objects, read_object
 from airflow_provider_cdc.core.lake.roots import canonical_root
+from airflow_provider_cdc.core.lake.store_kinds import store_kind
 
 if TYPE_CHECKING:
-    from obstore.store import S3Store
+    from obstore.store import ObjectStore
 
 _DIGITS = 20  # of a packet's number in a name: names sort as numbers do
 _MANIFEST = ".json"
@@ -72,19 +73,16 @@ def segments_folder(pipeline: str, destination: str) -> str:
 
 
 class SegmentLog:
-    """The segments of one destination, on a local disk or on S3.
+    """The segments of one destination, on a local disk or on an object store.
 
     :param root: path or URL of the lake.
     :param folder: folder inside of it, as by :func:`segments_folder`.
     :param options: storage options in delta-rs' names.
-    :raises ConfigurationError: the lake is on another kind of store.
     """
 
     def __init__(self, root: str, folder: str, options: Mapping[str, str] | None = None) -> None:
         self._root, self._folder, self._options = canonical_root(root), folder, dict(options or {})
-        self._is_s3 = self._root.startswith("s3://")
-        if not self._is_s3 and not self._root.startswith("/"):
-            raise ConfigurationError(["lake.root: segments are written to a local folder or to S3 only"])
+        self._on_objects = store_kind(self._root) is not None
         self._known: dict[int, Segment] = {}  # a manifest never changes
 
     # ---- reading
@@ -143,7 +141,7 @@ class SegmentLog:
 
     def _starts(self) -> list[int]:
         with self._access(self._folder):
-            if self._is_s3:
+            if self._on_objects:
                 names = object_names(self._objects, self._folder)
             else:
                 names = os.listdir(self._path("")) if os.path.isdir(self._path("")) else []
@@ -170,7 +168,7 @@ class SegmentLog:
         :raises BusyError: ``canal.segment_taken``, another process wrote a segment at the same time.
         :raises UnavailableError: ``log.unavailable``, the store failed.
         """
-        if not self._is_s3:
+        if not self._on_objects:
             with self._access(self._folder):
                 make_folder(self._path("").rstrip("/"))
         if not self.log_id():
@@ -196,21 +194,21 @@ class SegmentLog:
     # ---- the store
 
     @cached_property
-    def _objects(self) -> S3Store:
-        return open_objects(self._root.split("://", 1)[1], self._options)
+    def _objects(self) -> ObjectStore:
+        return open_objects(self._root, self._options)
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{self._folder}/{name}"
 
     def _create(self, name: str, content: bytes) -> bool:
         with self._access(f"{self._folder}/{name}"):
-            if self._is_s3:
+            if self._on_objects:
                 return create_object(self._objects, f"{self._folder}/{name}", content)
             return create_file(self._path(name), content)
 
     def _file(self, name: str) -> bytes | None:
         with self._access(f"{self._folder}/{name}"):
-            if self._is_s3:
+            if self._on_objects:
                 return read_object(self._objects, f"{self._folder}/{name}")
             try:
                 with open(self._path(name), "rb") as file:

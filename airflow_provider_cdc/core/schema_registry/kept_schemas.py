@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow_provider_cdc.core.lake.object_store import open_objects, read_object
 from airflow_provider_cdc.core.lake.roots import canonical_root
+from airflow_provider_cdc.core.lake.store_kinds import store_kind
 from airflow_provider_cdc.core.schema_registry.client import ask, registry_digest
 
 _AT_ONCE = 8
@@ -49,8 +50,8 @@ def kept_or_asked(
 
 def _stored(root: str, options: dict[str, str], files: Mapping[int, str]) -> dict[int, Mapping[str, Any]]:
     """Return the schemas that the lake has; none of a store that is not asked from here, or does not answer."""
-    if root.startswith("s3://"):
-        store = open_objects(root.split("://", 1)[1], options)
+    if store_kind(root) is not None:
+        store = open_objects(root, options)
 
         def content(file: str) -> bytes | None:
             return read_object(store, file)

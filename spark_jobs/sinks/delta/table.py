@@ -49,7 +49,9 @@ from spark_jobs.sinks.delta.stored_files import (
 from spark_jobs.sinks.ownership import demand_ours
 from spark_jobs.sinks.sorted_rows import in_order
 
-_PLAIN = frozenset({"appendOnly", "invariants", "timestampNtz"})  # features of tables whose files need nothing more
+_PLAIN = frozenset(
+    {"appendOnly", "invariants", "timestampNtz", FEATURE}
+)  # features of tables whose files need nothing more
 
 
 class DeltaLocation:
@@ -258,8 +260,7 @@ class DeltaLocation:
         """Return whether files can be added and removed as they are: nothing is stored of their rows next to them."""
         protocol, metadata = self.table.protocol(), self.table.metadata()
         features = set(protocol.writer_features or ()) | set(protocol.reader_features or ())
-        plain = _PLAIN | {FEATURE} if self.creates_itself else _PLAIN
-        known = protocol.min_writer_version <= 2 or (protocol.min_writer_version == 7 and features <= plain)
+        known = protocol.min_writer_version <= 2 or (protocol.min_writer_version == 7 and features <= _PLAIN)
         return known and not metadata.partition_columns
 
     def lacks_columns(self, schema: pa.Schema) -> int:
@@ -287,11 +288,6 @@ class DeltaLocation:
         """Return some columns of a file that no commit names yet."""
         with self._reading(), opened(self.storage, added_file(file)) as stored:
             return read_columns(stored, schema)
-
-    @property
-    def creates_itself(self) -> bool:
-        """Return whether a commit can be written without delta-rs: the store lets one writer create a file."""
-        return self.storage.creates_files
 
     def written_as_one(
         self, stored: Sequence[StoredFile], file_bytes: int, order: Sequence[str] = ()

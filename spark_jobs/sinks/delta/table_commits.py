@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
-from deltalake import CommitProperties, Schema, TableFeatures
-from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+from deltalake import CommitProperties, Schema
+from deltalake.transaction import AddAction, RemoveAction
 
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.arrays import IntArray
@@ -90,18 +90,18 @@ class TableCommits:
 
     @property
     def _configuration(self) -> dict[str, str | None] | None:
-        """The table's properties after the commit, None where they stay, or where no commit can have them."""
+        """The table's properties after the commit, None where they stay."""
         stored = self._target.properties
         change = None if self._layout is None else property_change(stored, self._layout.properties)
-        return change.applied_to(stored) if change and self._target.creates_itself else None
+        return change.applied_to(stored) if change else None
 
     def _said_after(self, schema: pa.Schema) -> Said:
         """Return what the table says of itself after a commit."""
         return said_after(self._target.table if self._target.exists else None, schema.names, self._comments)
 
     def _says_otherwise(self, schema: pa.Schema, mode: str) -> bool:
-        """Return whether a commit has to say so that the table says something else of itself, and can."""
-        if not self._comments.mark or not self._target.creates_itself:
+        """Return whether a commit has to say so that the table says something else of itself."""
+        if not self._comments.mark:
             return False
         now, then = said_by(self._target.table), self._said_after(schema)
         return now.description != then.description or (mode != "overwrite" and now.columns != then.columns)
@@ -147,40 +147,19 @@ class TableCommits:
     def _change(
         self, schema: pa.Schema | None, added: list[AddAction], removed: list[RemoveAction], mode: str, commit: Commit
     ) -> None:
-        """Commit what gives the table other columns, features or properties, in one commit where the store allows it.
+        """Commit what gives the table other columns, features or properties.
 
         :param schema: None where the columns stay.
         """
         target = self._target
-        if schema is not None and not target.creates_itself:
-            if has_local_times(schema) and not self._has_local_times:
-                target.table.alter.add_feature(
-                    TableFeatures.TimestampWithoutTimezone,
-                    allow_protocol_versions_increase=True,
-                    commit_properties=CommitProperties(max_commit_retries=0),
-                )
-            self._commit(schema, added, removed, mode, commit)
-            return
         if mode == "overwrite":
             removed = [file.removal() for file in all_files(target.live, None)]
         mine = (custom_metadata(commit), (commit.app, commit.seq), self._configuration, self._said)
         self._create_commit(*later_commit(target.table, schema, LaterFiles(added, removed), *mine))
 
     def _create(self, schema: pa.Schema, added: list[AddAction], commit: Commit) -> None:
-        target = self._target
-        if target.creates_itself:
-            mine = (custom_metadata(commit), (commit.app, commit.seq), self._configuration or {})
-            self._create_commit(*first_commit(schema, added, *mine, self._said_after(schema)))
-            return
-        create_table_with_add_actions(
-            target.location,
-            self._columns(schema),
-            added,
-            "error",
-            description=self._said_after(schema).description or None,
-            storage_options=target.options or None,
-            commit_properties=properties(commit),
-        )
+        mine = (custom_metadata(commit), (commit.app, commit.seq), self._configuration or {})
+        self._create_commit(*first_commit(schema, added, *mine, self._said_after(schema)))
 
     def _create_commit(self, name: str, content: bytes) -> None:
         # as delta-rs; the rows' files do not wait either
@@ -206,7 +185,7 @@ class TableCommits:
         change = property_change(target.properties, layout.properties)
         if not change:
             return
-        if target.takes_files and target.creates_itself:
+        if target.takes_files:
             configuration = change.applied_to(target.properties)
             content = later_commit(target.table, None, LaterFiles([], []), {}, None, configuration)
             target.guarded(lambda: self._create_commit(*content))

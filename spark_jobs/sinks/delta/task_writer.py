@@ -35,7 +35,7 @@ class TaskWriter:
         """Carry out one action in one commit; return the version it made."""
         before = -1 if target.version is None else target.version
         if not target.exists or target.takes_files:
-            _write_files(target, action, on_read=self._on_read and target.creates_itself)
+            _write_files(target, action, on_read=self._on_read)
             version = before + 1  # one that meets another fails
         else:
             _write_by_delta_rs(target, action)
@@ -58,7 +58,7 @@ class TaskWriter:
 
     def evolves(self, target: DeltaLocation, old: TargetSchema, new: TargetSchema, *, merges: bool) -> bool:
         """Return whether there are only further columns, and a commit can have both: files are read by name."""
-        return new.extends(old) and target.takes_files and target.creates_itself
+        return new.extends(old) and target.takes_files
 
     def subtracts(self, target: DeltaLocation) -> bool:
         """Return whether the table's files can be exchanged one by one."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.core.errors import BusyError, CdcError, ConfigurationError
+from airflow_provider_cdc.core.errors import BusyError, CdcError
 from airflow_provider_cdc.core.lake.segments import Packet, SegmentLog, segments_folder
 
 FOLDER = segments_folder("shop", "example")
@@ -92,8 +92,3 @@ def test_a_file_that_no_manifest_names_does_not_exist(tmp_path: Path) -> None:
     assert log(tmp_path).end() == end
     log(tmp_path).append([Packet(b"again", 1)])
     assert [packet.data for _, packet in log(tmp_path).read(end, end + 1)] == [b"again"]
-
-
-def test_another_store_is_refused() -> None:
-    with pytest.raises(ConfigurationError):
-        SegmentLog("gs://bucket/lake", FOLDER)

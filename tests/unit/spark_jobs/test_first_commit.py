@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -108,12 +107,3 @@ def test_a_store_that_fails_is_to_be_tried_again(tmp_path: Path, monkeypatch: py
         _create(tmp_path / "t", TABLES["plain types"])
     assert caught.value.code == "sink.write_failed"
     assert not DeltaLocation(str(tmp_path / "t"), {}).exists
-
-
-def test_a_store_without_such_a_step_is_left_to_delta_rs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let delta-rs make the table where no file can be created by exactly one writer."""
-    monkeypatch.setattr(Storage, "creates_files", False)
-    _create(tmp_path / "t", TABLES["plain types"])
-    first = next(tmp_path.glob("t/_delta_log/*.json")).read_text(encoding="utf-8").splitlines()[0]
-    assert "delta-rs" in json.loads(first)["commitInfo"]["engineInfo"]
-    assert DeltaLocation(str(tmp_path / "t"), {}).applied(COMMIT.app) == 7

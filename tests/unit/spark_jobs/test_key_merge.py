@@ -17,7 +17,6 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from deltalake.transaction import AddAction
 
 from airflow_provider_cdc.core.errors import UnavailableError
-from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks import row_group_files
 from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
@@ -328,20 +327,6 @@ def test_columns_that_meet_another_commit_are_a_conflict(tmp_path: Path) -> None
         TaskWriter().commit(target, Action("append", commit(9), none))
     assert caught.value.code == "sink.commit_conflict"
     assert DeltaLocation(location, {}).rows().schema.names == ["id", "v"]
-
-
-def test_columns_of_a_store_that_creates_no_files_are_written_with_the_whole_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    location = str(tmp_path)
-    _filled(location, files=1)
-    monkeypatch.setattr(Storage, "creates_files", False)
-    more = _rows(3).append_column("at", pa.array([datetime(2026, 1, 2)], pa.timestamp("us")))
-    target = DeltaLocation(location, {})
-    assert not _evolves(target, more.schema, merges=True)
-    TaskWriter().commit(target, Action("overwrite", commit(9), more))
-    target = DeltaLocation(location, {})
-    assert target.rows().equals(more) and target.applied("a") == 9 and target.foreign_commit(0) is None
 
 
 def test_files_that_delta_rs_merged_are_merged_and_read(tmp_path: Path) -> None:

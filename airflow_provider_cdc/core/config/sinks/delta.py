@@ -33,8 +33,10 @@ _KNOWN: Mapping[str, tuple[re.Pattern[str], str]] = {
 class DeltaSink:
     """Delta tables at ``root/<database>/<table>``.
 
-    :param root: absolute local path, or ``file://``, ``s3://``, ``s3a://``; kept in its canonical spelling.
-    :param storage_connection: Airflow connection of type ``aws`` with the object store's address and secrets.
+    :param root: absolute local path, or ``file://``, ``s3://``, ``gs://``, ``abfss://``; kept in its canonical
+        spelling.
+    :param storage_connection: Airflow connection of the object store, with its address and secrets: ``aws``,
+        ``google_cloud_platform``, ``wasb`` or ``adls``.
     :param storage_options: further options of the store; no secrets.
     :param writes: whether a merge writes the files of its rows again (``copy-on-write``), or deletes rows by their
         positions in deletion vectors (``merge-on-read``), which not all readers can read.

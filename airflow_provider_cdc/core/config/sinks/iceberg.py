@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_cdc.core.config.checks import Checks
-from airflow_provider_cdc.core.config.lake import Lake, check_store
+from airflow_provider_cdc.core.config.lake import ON_S3, Lake, check_store
 from airflow_provider_cdc.core.config.sinks.names import WRITES, check_names
 from airflow_provider_cdc.core.lake.roots import canonical_root
 
@@ -73,7 +73,8 @@ class IcebergSink:
         if self.namespace != "":
             checks.text("namespace", self.namespace)
         if self.warehouse != "" or self.connection is None:
-            check_store(checks, self.warehouse, self.storage_connection, self.storage_options, root_key="warehouse")
+            where = self.warehouse, self.storage_connection, self.storage_options
+            check_store(checks, *where, root_key="warehouse", schemes=ON_S3)
         checks.raise_any()
         warehouse = canonical_root(self.warehouse) if self.warehouse else ""
         if self.connection is None and not warehouse.startswith("/"):

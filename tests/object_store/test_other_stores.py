@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole pipeline on the stores of other clouds, through the connections that their providers define."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_cdc.connections.lookup import storage_options
+from airflow_provider_cdc.core.lake.object_store import object_names, open_objects, read_object
+from airflow_provider_cdc.core.lake.segments import Packet, SegmentLog
+from airflow_provider_cdc.demo.truth import differing, load
+from spark_jobs.lake.storage import Storage, table_location
+from spark_jobs.sinks.delta.table import DeltaLocation
+from tests.airflow.shop import Shop, until
+from tests.services.azurite import Azurite
+from tests.services.broker import Broker
+from tests.services.google_storage import google_storage
+from tests.services.process import NotAvailable
+from tests.services.s3 import S3
+
+SHOP = Path(__file__).parents[2] / "example_dags" / "shop_data"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A store: an address in it, and its connection.
+
+    :param secret: a part of the connection that nothing may show.
+    """
+
+    root: str
+    connection: dict[str, Any]
+    secret: str
+    options: dict[str, str]
+
+
+@pytest.fixture(scope="module", params=["gs", "abfss"])
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    if request.param == "gs":
+        s3: S3 = request.getfixturevalue("s3")
+        s3.create_bucket("on-google")
+        with google_storage(s3, tmp_path_factory.mktemp("google")) as key:
+            secret = "private-key-that-nobody-prints"
+            extra = {"keyfile_dict": json.dumps({**key, "private_key_id": secret}), "project": "p"}
+            connection = {"conn_type": "google_cloud_platform", "extra": extra}
+            yield Place("gs://on-google/a lake", connection, secret, {"allow_http": "true"})
+        return
+    try:
+        azurite = Azurite()
+    except NotAvailable as reason:
+        pytest.skip(str(reason))
+    with azurite:
+        root = f"{azurite.create_container('lake')}/in/it"
+        login = {"login": azurite.account, "password": azurite.key, "host": azurite.endpoint}
+        yield Place(root, {"conn_type": "wasb", **login}, azurite.key, {})
+
+
+@pytest.fixture
+def options(place: Place, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    monkeypatch.setenv("AIRFLOW_CONN_STORE", json.dumps(place.connection))
+    return {**storage_options("store"), **place.options}
+
+
+def test_of_several_creators_of_an_object_one_succeeds(place: Place, options: dict[str, str]) -> None:
+    storage = Storage(f"{place.root}/claims", options)
+    with ThreadPoolExecutor(6) as threads:
+        for number in range(5):
+            won = list(threads.map(lambda by: storage.create_json(f"log/{number}/claim.json", by), range(6)))  # noqa: B023
+            assert won.count(True) == 1
+            assert storage.read_json(f"log/{number}/claim.json") == won.index(True)
+    assert storage.folders("log", after="2") == ["3", "4"]
+
+
+def test_files_are_written_read_listed_and_removed(place: Place, options: dict[str, str]) -> None:
+    storage = Storage(f"{place.root}/files", options)
+    with storage.access("a/b/c.bin"), storage.open_new("a/b/c.bin") as stream:
+        for _ in range(3):
+            stream.write(b"x" * (1 << 20))
+    with storage.open_file("a/b/c.bin") as file:
+        assert file.size() == 3 << 20
+        file.seek(5)
+        assert file.read(2) == b"xx"
+    storage.write_json("a/b/d.json", {})
+    assert storage.files("a/b", ".bin") == [("a/b/c.bin", 3 << 20)]
+    storage.delete_file("a/b/c.bin")
+    assert storage.files("a/b", ".bin") == []
+    storage.delete_folder("a")
+    assert not storage.holds_files("a")
+
+
+def test_segments_of_packets_are_kept(place: Place, options: dict[str, str]) -> None:
+    log = SegmentLog(place.root, "_cdc/segments/d", options)
+    assert log.end() == 0
+    log.append([Packet(b"one", 1), Packet(b"two", 2)])
+    assert SegmentLog(place.root, "_cdc/segments/d", options).end() == 2
+
+
+def test_the_shop_equals_the_source_and_no_secret_is_shown(
+    place: Place, options: dict[str, str], filled: Broker, tmp_path: Path
+) -> None:
+    sink = {"root": place.root, "storage_connection": "store", "storage_options": place.options}
+    shop = Shop(tmp_path, {"bootstrap.servers": filled.bootstrap}, {"sink": sink})
+    shop.environment = {"AIRFLOW_CONN_STORE": json.dumps(place.connection)}
+    said = []
+    for verb in (["doctor"], ["sync", "--until", until(0)], ["sync", "--json"], ["maintain"]):
+        answer = shop.run(*verb)
+        assert answer.code == 0, answer.out + answer.err
+        said.append(answer.out + answer.err)
+    assert shop.run("sync", "--json").json["status"] == "nothing_to_do"
+    for source in load(SHOP / "source_at" / "1.jsonl.xz"):
+        location = DeltaLocation(table_location(place.root, source.database, source.table), options)
+        assert differing(source, location.rows()) == []
+    objects = open_objects(place.root, options)
+    kept = [read_object(objects, f"_cdc/{name}") or b"" for name in object_names(objects, "_cdc")]
+    assert len(kept) > 10
+    secret = place.secret.encode()
+    assert not [text for text in (*kept, *(text.encode() for text in said)) if secret in text]
+
+
+@pytest.mark.parametrize("root", ["gs://b/lake", "abfss://c@a.dfs.core.windows.net/lake"])
+def test_the_spark_writer_is_refused_where_it_does_not_reach(root: str, tmp_path: Path) -> None:
+    shop = Shop(
+        tmp_path,
+        {"bootstrap.servers": "nowhere:1"},
+        {"sink": {"root": root}, "policy": {"engine": "spark", "writer": "spark"}},
+    )
+    answer = shop.run("sync")
+    assert answer.code == 2
+    assert "policy.writer: Spark's writer reaches local disks and S3" in answer.err
