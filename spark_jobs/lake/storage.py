@@ -85,8 +85,8 @@ class Storage:
         kind = store_kind(self.root)
         self._local = kind is None
         self._fs = fs.LocalFileSystem() if kind is None else _file_system(kind, self.root, self.options)
-        place, _, path = self.root.rpartition("://")[2].partition("/")
-        self._base = self.root if kind is None else "/".join(filter(None, (place.partition("@")[0], path)))
+        bucket, _, path = self.root.rpartition("://")[2].partition("/")
+        self._base = self.root if kind is None else "/".join(filter(None, (bucket.partition("@")[0], path)))
 
     @cached_property
     def _objects(self) -> ObjectStore:
