@@ -175,14 +175,18 @@ def get_provider_info() -> dict[str, object]:
         "description": "CDC logs in Kafka to lakehouse tables equal to the source, in bounded, repeatable batches.",
         "integrations": [{"integration-name": _NAME, "tags": ["software"]}],
         "operators": modules(
+            "operators.approval",
+            "operators.approve",
             "operators.canal",
             "operators.check",
             "operators.doctor",
             "operators.maintain",
             "operators.plan",
+            "operators.rebuild",
             "operators.replay",
             "operators.sync",
             "operators.table_state",
+            "operators.verify",
         ),
         "asset-uris": [
             {
