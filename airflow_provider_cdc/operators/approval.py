@@ -102,8 +102,8 @@ class CdcApprovalOperator(RepairOperator, HITLOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Carry out the answer."""
-        chosen = HITLOperator.execute_complete(self, context, event)
-        (answer,), user = chosen["chosen_options"], chosen.get("responded_by_user")
+        response = HITLOperator.execute_complete(self, context, event)
+        (answer,), user = response["chosen_options"], response.get("responded_by_user")
         ti = context["ti"]
         by = user["name"] if user else f"default of {ti.dag_id}.{ti.task_id}"
         asked = ti.xcom_pull(task_ids=ti.task_id, key=_ASKED, map_indexes=ti.map_index)

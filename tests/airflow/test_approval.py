@@ -59,10 +59,10 @@ def waiting(site: FilesSite) -> list[str]:
     return [str(item.name) for item in waiting_changes(Ledger(site.document()["ledger"]), "shop")]
 
 
-def answer(operator: Any, context: Any, chosen: str) -> dict[str, Any]:
-    """Answer a question as Airflow does when it resumes the task, which was made anew from its DAG."""
+def answer(operator: Any, context: Any, option: str) -> dict[str, Any]:
+    """Answer a question as Airflow does when it resumes the task, which was made again from its DAG."""
     event = {
-        "chosen_options": [chosen],
+        "chosen_options": [option],
         "params_input": {},
         "responded_at": datetime.now(UTC),
         "responded_by_user": {"id": "7", "name": "eve"},
