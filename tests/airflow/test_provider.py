@@ -119,5 +119,5 @@ def test_the_operators_log_shows_no_raw_control_character(capsys: pytest.Capture
     log_result(sync.log, result, None)
     sync._say("land: x\nbatch 1 done")
     out = capsys.readouterr().out
-    assert r"DDL: DROP TABLE `x\u001b[2J\u202e`" in out and r"land: x\nbatch 1 done" in out
+    assert r"DROP TABLE `x\u001b[2J\u202e`" in out and r"land: x\nbatch 1 done" in out
     assert "\x1b[2J" not in out and "\u202e" not in out
