@@ -85,6 +85,9 @@ def test_what_a_person_answers_is_carried_out(postgres: Postgres, tmp_path: Path
         (detail,) = call(live, "GET", waiting)["hitl_details"]
         assert detail["subject"] == "shop: a decision about 1 change" and detail["options"] == ["Approve", "Leave"]
         assert "exclude of phone: none -> left out" in detail["body"]
+        # an answer that comes before the executor has reported the end of the asking process fails the task in Airflow
+        ended = "event with state success for task instance TaskInstanceKey(dag_id='answered'"
+        live.wait(lambda: ended in (home / "scheduler.log").read_text(errors="replace"), PATIENCE)
         run = detail["task_instance"]["dag_run_id"]
         path = f"/dags/answered/dagRuns/{run}/taskInstances/ask/-1/hitlDetails"
         call(live, "PATCH", path, {"chosen_options": ["Approve"], "params_input": {}})
