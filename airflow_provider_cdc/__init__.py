@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.hooks.kafka import KafkaProgressHook
     from airflow_provider_cdc.hooks.ledger import CdcLedgerHook
     from airflow_provider_cdc.hooks.pipeline import CdcHook
+    from airflow_provider_cdc.operators.approval import CdcApprovalOperator
     from airflow_provider_cdc.operators.approve import CdcApproveOperator
     from airflow_provider_cdc.operators.canal import CanalDrainOperator
     from airflow_provider_cdc.operators.check import CdcCheckOperator
@@ -87,6 +88,7 @@ _HOMES = {
     "CdcLedgerHook": "airflow_provider_cdc.hooks.ledger",
     "KafkaProgressHook": "airflow_provider_cdc.hooks.kafka",
     "CdcCheckOperator": "airflow_provider_cdc.operators.check",
+    "CdcApprovalOperator": "airflow_provider_cdc.operators.approval",
     "CdcApproveOperator": "airflow_provider_cdc.operators.approve",
     "CdcDoctorOperator": "airflow_provider_cdc.operators.doctor",
     "CdcMaintainOperator": "airflow_provider_cdc.operators.maintain",
@@ -124,6 +126,7 @@ __all__ = [
     "CanalHook",
     "CanalSource",
     "CdcAppliedSensor",
+    "CdcApprovalOperator",
     "CdcApproveOperator",
     "CdcBatchLink",
     "CdcCheckOperator",

@@ -6,6 +6,21 @@ Nothing is imported: Airflow asks while its configuration is still loading.
 
 _NAME, _PACKAGE = "CDC", "airflow_provider_cdc"
 
+_OPERATORS = (
+    "approval",
+    "approve",
+    "canal",
+    "check",
+    "doctor",
+    "maintain",
+    "plan",
+    "rebuild",
+    "replay",
+    "sync",
+    "table_state",
+    "verify",
+)
+
 _CONNECTION_TYPES = [
     {
         "connection-type": "cdc_ledger",
@@ -174,16 +189,7 @@ def get_provider_info() -> dict[str, object]:
         "name": _NAME,
         "description": "CDC logs in Kafka to lakehouse tables equal to the source, in bounded, repeatable batches.",
         "integrations": [{"integration-name": _NAME, "tags": ["software"]}],
-        "operators": modules(
-            "operators.canal",
-            "operators.check",
-            "operators.doctor",
-            "operators.maintain",
-            "operators.plan",
-            "operators.replay",
-            "operators.sync",
-            "operators.table_state",
-        ),
+        "operators": modules(*(f"operators.{name}" for name in _OPERATORS)),
         "asset-uris": [
             {
                 "schemes": ["cdc"],

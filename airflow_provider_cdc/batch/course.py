@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from airflow_provider_cdc.batch.attempts import recorded
-from airflow_provider_cdc.batch.planned_batch import PlannedBatch, Say, this_process
+from airflow_provider_cdc.batch.planned_batch import PlannedBatch, this_process
 from airflow_provider_cdc.batch.recovery import take_over
 from airflow_provider_cdc.batch.registration import register_tables
 from airflow_provider_cdc.batch.result import BatchResult, table_states
@@ -20,6 +20,7 @@ from airflow_provider_cdc.core.documents import Result
 from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.engine import Stopper
 from airflow_provider_cdc.ledger import Batch, Lease, Ledger, Owner
+from airflow_provider_cdc.reporting.reporter import Reporter, Say, reported
 
 
 @dataclass(slots=True)
@@ -35,7 +36,7 @@ class Course:
     ledger: Ledger
     lease: Lease
     log: Any
-    say: Say
+    say: Reporter
     started: float
     left_over: Batch | None = None
 
@@ -89,9 +90,10 @@ def carry_out(
 
     stopper, started = kill or Stopper(), time.monotonic()
     ledger = Ledger(ledger_url(pipeline.ledger))
-    with ledger.lease(pipeline.name, owner or this_process(), pipeline.policy.lease_seconds) as lease:
+    seconds = pipeline.policy.lease_seconds
+    with reported(say) as reporter, ledger.lease(pipeline.name, owner or this_process(), seconds) as lease:
         log = open_log(pipeline, right=held(lease, stopper.check))
-        course = Course(pipeline, ledger, lease, log, say, started)
+        course = Course(pipeline, ledger, lease, log, reporter, started)
         while True:
             stopper.check()
             course.left_over = ledger.open(pipeline.name)
@@ -99,13 +101,13 @@ def carry_out(
             if isinstance(batch, BatchResult):
                 states = partial(table_states, ledger, pipeline.name)
                 return replace(batch, warnings=register_tables(pipeline, lease, states, stopper.check) or None)
-            run = PlannedBatch(pipeline, ledger, lease, batch, log.client_config(), say, stopper)
+            run = PlannedBatch(pipeline, ledger, lease, batch, log.client_config(), reporter, stopper)
             if course.finishes(batch):
                 run.documents.recreated = made_again(log, batch, pipeline.source.heartbeat_topic)
             request.prepare(run, course, batch)
             outcome = run.carry_out()
             if outcome.status == ResultStatus.BEHIND:
-                say(take_over(ledger, lease, outcome.lake_batches))
+                reporter(take_over(ledger, lease, outcome.lake_batches))
                 continue
             result = request.result(course, batch, outcome, run.publish(outcome, course.seconds()))
             if result is not None:

@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,13 +17,14 @@ from airflow_provider_cdc.batch.job import JobMaker
 from airflow_provider_cdc.batch.registration import register_tables
 from airflow_provider_cdc.batch.result import BatchResult, published, schema_change_id, table_states
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.documents import JobDocument, Result
+from airflow_provider_cdc.core.documents import JobDocument, Progress, Result
 from airflow_provider_cdc.core.errors import NEW_GENERATION, CdcError, DataError, SinkError, UnavailableError
 from airflow_provider_cdc.core.lake.own_lake import LakeIdentity, demand_same_lake
 from airflow_provider_cdc.engine import EngineTask, Stopper
 from airflow_provider_cdc.ledger import Batch, Lease, Ledger
+from airflow_provider_cdc.reporting.reporter import Reporter
 
-Say = Callable[[str], None]
+_FIRST_RECORD, _RECORD_EACH = 10.0, 30.0  # seconds: for batches that last, the ledger gets a record
 
 
 def this_process() -> str:
@@ -48,7 +50,7 @@ class PlannedBatch:
         lease: Lease,
         batch: Batch,
         kafka: dict[str, str],
-        say: Say,
+        say: Reporter,
         stopper: Stopper,
     ) -> None:
         self._pipeline, self._ledger, self._lease, self._batch = pipeline, ledger, lease, batch
@@ -162,22 +164,38 @@ class PlannedBatch:
         paths[1].unlink(missing_ok=True)
         paths[0].write_text(json.dumps(job.document()), encoding="utf-8")
         name = f"{job.pipeline} {job.seq}"
-        task = EngineTask(
-            *paths,
-            secrets,
-            payload(),
-            name,
-            scratch,
-            self._say,
-            self._stopper,
-            job.session,
-            self._started_application,
-            session_on_s3=job.session and job.on_s3,
-        )
-        if self.documents.engine == "inline":
-            from airflow_provider_cdc.engine.inline import run_inline
+        with self._say.engine() as show:
+            task = EngineTask(
+                *paths,
+                secrets,
+                payload(),
+                name,
+                scratch,
+                self._say,
+                self._stopper,
+                job.session,
+                self._started_application,
+                session_on_s3=job.session and job.on_s3,
+                on_progress=self._recording(show),
+            )
+            if self.documents.engine == "inline":
+                from airflow_provider_cdc.engine.inline import run_inline
 
-            return run_inline(task)
-        from airflow_provider_cdc.engine.spark import run_spark
+                return run_inline(task)
+            from airflow_provider_cdc.engine.spark import run_spark
 
-        return run_spark(task, self._pipeline.spark)
+            return run_spark(task, self._pipeline.spark)
+
+    def _recording(self, show: Callable[[Progress], None]) -> Callable[[Progress], None]:
+        """Return what takes the engine's progress each second, and now and then records it in the ledger."""
+        due = time.monotonic() + _FIRST_RECORD
+
+        def take(progress: Progress) -> None:
+            nonlocal due
+            show(progress)
+            if time.monotonic() >= due:
+                due = time.monotonic() + _RECORD_EACH
+                with suppress(CdcError):  # the batch does not depend on it
+                    self._ledger.progressed(self._lease, self._batch.seq, progress.document())
+
+        return take

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from airflow_provider_cdc.batch.course import Course, carry_out
-from airflow_provider_cdc.batch.planned_batch import PlannedBatch, Say
+from airflow_provider_cdc.batch.planned_batch import PlannedBatch
 from airflow_provider_cdc.batch.result import BatchResult, from_ledger, joined, ran_engine, table_states
 from airflow_provider_cdc.batch.unsettled import Unsettled
 from airflow_provider_cdc.core.config import CdcPipeline
@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.core.plan.progress import SLACK_MS
 from airflow_provider_cdc.engine import Stopper
 from airflow_provider_cdc.ledger import Batch, Owner
+from airflow_provider_cdc.reporting.reporter import Say
 
 
 def run_batch(

@@ -16,7 +16,7 @@ from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from airflow_provider_cdc.core.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from airflow_provider_cdc.demo.screen import Screen
+    from airflow_provider_cdc.demo.screen import DemoScreen
     from airflow_provider_cdc.demo.story import Hour, ShopStory
 
 DIFFERS = 1
@@ -43,14 +43,14 @@ def demo(args: Namespace) -> int:
             )
         folder = _folder(args.folder)
 
-        from airflow_provider_cdc.demo.screen import Screen
+        from airflow_provider_cdc.demo.screen import DemoScreen
         from airflow_provider_cdc.demo.shop_log import ShopLog
         from airflow_provider_cdc.demo.story import ShopStory
         from airflow_provider_cdc.engine import Stopper
 
         stopper = Stopper()
         signal.signal(signal.SIGTERM, lambda *_: stopper("SIGTERM"))
-        screen = Screen(sys.stderr if args.json else sys.stdout)
+        screen = DemoScreen(sys.stderr if args.json else sys.stdout)
         screen.line(_INTRODUCTION.format(sink=sink.capitalize()))
         try:
             screen.step("reading the recorded log")
@@ -92,7 +92,7 @@ def _folder(stated: str | None) -> Path:
     return folder
 
 
-def _end(screen: Screen, story: ShopStory, hours: list[Hour]) -> None:
+def _end(screen: DemoScreen, story: ShopStory, hours: list[Hour]) -> None:
     """Say what came of it, where the tables lie, and what to look at next."""
     complete = sum(hour.verdict.complete for hour in hours)
     say = screen.line

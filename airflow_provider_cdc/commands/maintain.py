@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import signal
-import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from airflow_provider_cdc.commands.output import AGAIN, DATA, DONE, guarded, print_json, print_table
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.printable import printable
+from airflow_provider_cdc.reporting.reporter import at_a_command_line
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.batch.maintenance import MaintenanceReport
@@ -26,10 +26,11 @@ def maintain(args: Namespace) -> int:
         pipeline = CdcPipeline.from_yaml(args.pipeline)
         stopper = Stopper()
         signal.signal(signal.SIGTERM, lambda *_: stopper("SIGTERM"))
-        if args.purge:
-            done = purge(pipeline, args.purge, say=_say, kill=stopper)
-        else:
-            done = maintain(pipeline, say=_say, kill=stopper)
+        with at_a_command_line() as say:
+            if args.purge:
+                done = purge(pipeline, args.purge, say=say, kill=stopper)
+            else:
+                done = maintain(pipeline, say=say, kill=stopper)
         document = maintenance_document(pipeline, done)
         if args.json:
             print_json(document)
@@ -62,7 +63,3 @@ def _log_line(done: MaintenanceReport) -> str:
     removed = f"{done.expired.files} files ({done.expired.file_bytes} bytes) of the change log"
     forgotten = f"{done.states} past states of tables and {done.batches} batches of the ledger"
     return f"removed: {removed}, {done.expired.jobs} job documents, {forgotten}"
-
-
-def _say(line: str) -> None:
-    print(printable(line), file=sys.stderr, flush=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import shlex
 import signal
-import sys
 from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
@@ -26,6 +25,7 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.timeline.asked_changes import AskedChange
+from airflow_provider_cdc.reporting.reporter import at_a_command_line
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.batch.result import BatchResult, TableResult
@@ -103,7 +103,8 @@ def run_batch_and_print(args: Namespace, batch: Callable[..., BatchResult]) -> i
 
     stopper = Stopper()
     signal.signal(signal.SIGTERM, lambda *_: stopper("SIGTERM"))
-    result = batch(say=_say, kill=stopper)
+    with at_a_command_line() as say:
+        result = batch(say=say, kill=stopper)
     if result.error is not None:  # so that commands in hints can be copied
         result.error.hint = result.error.hint.replace("PIPELINE.yaml", args.pipeline)
     if args.json:
@@ -119,7 +120,8 @@ def plan(args: Namespace) -> int:
     def work() -> int:
         from airflow_provider_cdc.batch.preview import preview
 
-        proposal = preview(CdcPipeline.from_yaml(args.pipeline), args.until, explained=args.explain, say=_say)
+        with at_a_command_line() as say:
+            proposal = preview(CdcPipeline.from_yaml(args.pipeline), args.until, explained=args.explain, say=say)
         if args.json:
             print_json(proposal)
         else:
@@ -127,10 +129,6 @@ def plan(args: Namespace) -> int:
         return DONE
 
     return guarded(work, as_json=args.json)
-
-
-def _say(line: str) -> None:
-    print(printable(line), file=sys.stderr, flush=True)
 
 
 def _code(result: BatchResult) -> int:

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from airflow_provider_cdc.commands.output import DATA, DONE, guarded, print_json, print_table
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.printable import printable
+from airflow_provider_cdc.reporting.reporter import at_a_command_line
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.batch.verify import Verdict
@@ -23,7 +22,8 @@ def verify(args: Namespace) -> int:
     def work() -> int:
         from airflow_provider_cdc.batch.verify import verify
 
-        verdict = verify(CdcPipeline.from_yaml(args.pipeline), args.tables, say=_say)
+        with at_a_command_line() as say:
+            verdict = verify(CdcPipeline.from_yaml(args.pipeline), args.tables, say=say)
         if args.json:
             print_json({**verdict.document(), "equal": verdict.equal})
         else:
@@ -31,10 +31,6 @@ def verify(args: Namespace) -> int:
         return DONE if verdict.equal else DATA
 
     return guarded(work, as_json=args.json)
-
-
-def _say(line: str) -> None:
-    print(printable(line), file=sys.stderr, flush=True)
 
 
 def _print(verdict: Verdict) -> None:

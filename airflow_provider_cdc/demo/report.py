@@ -10,7 +10,7 @@ from datetime import datetime
 
 from airflow_provider_cdc.batch.result import BatchResult
 from airflow_provider_cdc.demo.check import Verdict
-from airflow_provider_cdc.demo.screen import HEAD, Screen
+from airflow_provider_cdc.demo.screen import HEAD, DemoScreen
 
 _SHOWN_DDL = 8
 _SHOWN_PROBLEMS = 5
@@ -18,7 +18,7 @@ _WIDTH = 100
 _NO_DDL = re.compile(r"^\s*(SET|USE)\b", re.IGNORECASE)
 
 
-def report(screen: Screen, until: datetime, result: BatchResult, verdict: Verdict) -> None:
+def report(screen: DemoScreen, until: datetime, result: BatchResult, verdict: Verdict) -> None:
     """Print the line of an hour, its DDL, and what differs."""
     counts = [result.changes.get(name, 0) or "." for name in HEAD[2:7]]
     cells = [f"{until:%H:%M}", result.records, *counts, len(result.tables), f"{result.seconds:.1f}"]

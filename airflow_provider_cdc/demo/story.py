@@ -20,9 +20,10 @@ from airflow_provider_cdc.core.file_log.line_kinds import FileRecord
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.demo.check import Verdict, compare
 from airflow_provider_cdc.demo.report import report
-from airflow_provider_cdc.demo.screen import Screen
+from airflow_provider_cdc.demo.screen import DemoScreen
 from airflow_provider_cdc.demo.shop_log import Phase, ShopLog, examples
 from airflow_provider_cdc.ledger import Ledger
+from airflow_provider_cdc.reporting.reporter import SILENCE, Reporter
 from airflow_provider_cdc.sinks.contract import UnreadableTableError
 from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables
 
@@ -69,7 +70,7 @@ class ShopStory:
     :param sink: ``sink.type``.
     """
 
-    def __init__(self, folder: Path, sink: str, screen: Screen) -> None:
+    def __init__(self, folder: Path, sink: str, screen: DemoScreen) -> None:
         self.folder, self.sink, self._screen = folder, sink, screen
         self.log, self.lake, self.file = folder / "log", folder / "lake", folder / "shop.yaml"
         self.pipeline = self._written()
@@ -104,15 +105,16 @@ class ShopStory:
     def _hour(self, phase: Phase, log: ShopLog, kill: Stopper) -> Hour:
         where = "snapshot" if phase.number == 0 else f"hour {phase.number} of {len(log.phases) - 1}"
         say: Callable[[str], None] = lambda line: self._screen.step(f"{where}: {line}")  # noqa: E731
-        say("the log grows")
-        append(self.log, map(line_of, log.hour(phase)))
-        result = run_batch(self.pipeline, until=phase.end, say=say, kill=kill)
-        if result.error is not None:
-            raise result.error
-        say("comparing with the database")
-        states = table_states(self._ledger, self.pipeline.name).values()
-        named = {(state.database, state.table): state for state in states if state.state != TableStatus.DROPPED}
-        verdict = compare(partial(self._rows_of, named), phase.truth, states)
+        with Reporter(say, SILENCE, say if self._screen.moves else None).at_work() as reporter:
+            say("the log grows")
+            append(self.log, map(line_of, log.hour(phase)))
+            result = run_batch(self.pipeline, until=phase.end, say=reporter, kill=kill)
+            if result.error is not None:
+                raise result.error
+            say("comparing with the database")
+            states = table_states(self._ledger, self.pipeline.name).values()
+            named = {(state.database, state.table): state for state in states if state.state != TableStatus.DROPPED}
+            verdict = compare(partial(self._rows_of, named), phase.truth, states)
         report(self._screen, phase.end, result, verdict)
         return Hour(phase, result, verdict)
 

@@ -18,10 +18,6 @@ def run_inline(task: EngineTask) -> Result:
     """
     command = [sys.executable, str(task.payload.main), str(task.job), str(task.result), "--inline"]
     last: deque[str] = deque(maxlen=LAST_LINES)
-
-    def forward(line: str) -> None:
-        last.append(line)
-        task.say(line)
-
-    code = run_process(task, command, task.environment(PYTHONPATH=str(task.payload.folder)), forward)
+    environment = task.environment(PYTHONPATH=str(task.payload.folder))
+    code = run_process(task, command, environment, lambda line: task.hear(line, last))
     return read_result(task, list(last), code)

@@ -77,8 +77,7 @@ def run_spark(task: EngineTask, settings: SparkSettings) -> Result:
     last: deque[str] = deque(maxlen=LAST_LINES)
 
     def forward(line: str) -> None:
-        last.append(line)
-        task.say(line)
+        task.hear(line, last)
         if (started := _APPLICATION.fullmatch(line)) is not None:
             task.on_application(started[1])
 

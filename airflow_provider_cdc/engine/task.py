@@ -9,12 +9,13 @@ import json
 import os
 import re
 import signal
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_cdc.core.documents import SECRETS_VARIABLE, Result
+from airflow_provider_cdc.core.documents import SECRETS_VARIABLE, Progress, Result
 from airflow_provider_cdc.core.errors import UnavailableError
 from airflow_provider_cdc.core.json_documents import json_data
 from airflow_provider_cdc.engine.payload import Payload
@@ -89,6 +90,7 @@ class EngineTask:
     :param session: the batch needs the jars of the Spark reader or the Spark writer.
     :param session_on_s3: the Spark writer needs those of S3, too.
     :param on_application: takes the id of the Spark application as soon as it runs.
+    :param on_progress: takes how far the engine is, each second.
     """
 
     job: Path
@@ -101,7 +103,20 @@ class EngineTask:
     stopper: Stopper
     session: bool = False
     on_application: Callable[[str], None] = lambda application_id: None
+    on_progress: Callable[[Progress], None] = lambda progress: None
     session_on_s3: bool = False
+
+    def hear(self, line: str, last: deque[str]) -> None:
+        """Take a line of the engine's output.
+
+        :param last: keeps the last ones, for an error.
+        """
+        progress = Progress.of_line(line)
+        if progress is not None:
+            self.on_progress(progress)
+            return
+        last.append(line)
+        self.say(line)
 
     def environment(self, **more: str) -> dict[str, str]:
         """Return the environment of a process that runs this task."""

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection, Row
 from sqlalchemy.sql import Select
 
 from airflow_provider_cdc.core.errors import BusyError
+from airflow_provider_cdc.core.model.status import BatchStatus
 from airflow_provider_cdc.ledger import schema
 from airflow_provider_cdc.ledger.lease import Lease, lease_lost
 from airflow_provider_cdc.ledger.records import Batch
@@ -32,8 +33,13 @@ def store_lake(connection: Connection, pipeline: str, lake: Document | None) -> 
         connection.execute(update(schema.pipelines).where(mine).values(lake=dict(lake)))
 
 
-def store_progress(connection: Connection, values: Document) -> None:
-    """Insert a sample of progress, or replace that of the same moment; two processes may try at once."""
+def store_progress(connection: Connection, values: Document, oldest: str | None) -> None:
+    """Insert a sample of progress, or replace that of the same moment; two processes may try at once.
+
+    :param oldest: time; samples before it are deleted.
+    """
+    c = schema.progress.c
+    connection.execute(delete(schema.progress).where(c.pipeline == values["pipeline"], c.seen_at < oldest))
     row = _dialect(connection).insert(schema.progress).values(**values)
     key = ("pipeline", "seen_at")
     seen = {name: value for name, value in values.items() if name not in key}
@@ -50,6 +56,19 @@ def locked_pipeline(connection: Connection, pipeline: str) -> Row[Any] | None:
     return connection.execute(
         select(schema.pipelines).where(schema.pipelines.c.name == pipeline).with_for_update()
     ).one_or_none()
+
+
+def change_planned(connection: Connection, lease: Lease, seq: int, columns: Document) -> Document | None:
+    """Set columns of a planned batch; return its result, or the note in the place of one, as it was before.
+
+    :raises BusyError: the lease is lost.
+    """
+    fence(connection, lease)
+    c = schema.batches.c
+    mine = (c.pipeline == lease.pipeline, c.seq == seq, c.status == BatchStatus.PLANNED)
+    before: Document | None = connection.execute(select(c.result).where(*mine)).scalar_one_or_none()
+    connection.execute(update(schema.batches).where(*mine).values(**columns))
+    return before
 
 
 def fence(connection: Connection, lease: Lease) -> None:

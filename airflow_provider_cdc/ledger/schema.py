@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = 7
+VERSION = 8
 """Version of these tables; those of another one are refused."""
 
 metadata = MetaData()
@@ -81,6 +81,8 @@ batches = Table(
     Column("engine", String(20)),  # None of a batch without records, which starts none
     Column("application_id", Text),  # of the Spark application that was started last
     Column("started_at", _TIME),
+    # How far the engine is, with the time and the lease's token: of a batch that nobody works on it says nothing.
+    Column("progress", _DOCUMENT),
     CheckConstraint("status IN ('planned', 'committed', 'abandoned')", name="cdc_batches_status"),
     ForeignKeyConstraint(["pipeline"], ["cdc_pipelines.name"], name="cdc_batches_pipeline"),
 )

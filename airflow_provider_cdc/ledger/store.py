@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -257,25 +257,31 @@ class Ledger:
 
         :raises BusyError: the lease is lost.
         """
-        lease.check()
-        c = schema.batches.c
-        mine = (c.pipeline == lease.pipeline, c.seq == seq, c.status == BatchStatus.PLANNED)
-        with self._database.writing() as connection:
-            rows.fence(connection, lease)
-            values = {**TaskTry.columns_of(lease.owner), "engine": engine, "started_at": time_text(now(connection))}
-            connection.execute(update(schema.batches).where(*mine).values(**values, application_id=None))
+        columns = {**TaskTry.columns_of(lease.owner), "engine": engine, "application_id": None}
+        self._set(lease, seq, lambda at: {**columns, "started_at": at})
 
     def started_application(self, lease: Lease, seq: int, application_id: str) -> None:
         """Record the Spark application that a planned batch runs as.
 
         :raises BusyError: the lease is lost.
         """
+        self._set(lease, seq, lambda at: {"application_id": application_id})
+
+    def progressed(self, lease: Lease, seq: int, progress: Document) -> None:
+        """Record how far the engine of a planned batch is.
+
+        :raises BusyError: the lease is lost.
+        """
+        self._set(lease, seq, lambda at: {"progress": {**progress, "at": at, "lease": lease.token}})
+
+    def _set(self, lease: Lease, seq: int, columns: Callable[[str | None], Document]) -> None:
+        """Set columns of a planned batch.
+
+        :param columns: takes the database's time.
+        """
         lease.check()
-        c = schema.batches.c
-        mine = (c.pipeline == lease.pipeline, c.seq == seq, c.status == BatchStatus.PLANNED)
         with self._database.writing() as connection:
-            rows.fence(connection, lease)
-            connection.execute(update(schema.batches).where(*mine).values(application_id=application_id))
+            rows.change_planned(connection, lease, seq, columns(time_text(now(connection))))
 
     def commit(
         self,
@@ -314,6 +320,7 @@ class Ledger:
                     "status": BatchStatus.COMMITTED,
                     "committed_at": time_text(now(connection)),
                     "result": dict(result),
+                    "progress": None,
                 }
                 connection.execute(update(schema.batches).where(*mine).values(**done))
                 if fingerprint:
@@ -359,12 +366,7 @@ class Ledger:
         """Store a note with a planned batch, in the place of its result; return the note before."""
         lease.check()
         with self._database.writing() as connection:
-            rows.fence(connection, lease)
-            c = schema.batches.c
-            mine = (c.pipeline == lease.pipeline, c.seq == seq, c.status == BatchStatus.PLANNED)
-            before: Document | None = connection.execute(select(c.result).where(*mine)).scalar_one_or_none()
-            connection.execute(update(schema.batches).where(*mine).values(result=dict(note)))
-        return before
+            return rows.change_planned(connection, lease, seq, {"result": dict(note)})
 
     def abandon(self, lease: Lease, seq: int) -> Batch:
         """Give up a planned batch of which nothing was read; its number stays taken, the next range does not follow it.
@@ -550,12 +552,9 @@ class Ledger:
 
         :param keep: samples that are older than this are deleted.
         """
-        c = schema.progress.c
         values = {"pipeline": pipeline, **sample.document()}
-        oldest = time_text(sample.seen_at - keep)
         with self._database.writing() as connection:
-            connection.execute(delete(schema.progress).where(c.pipeline == pipeline, c.seen_at < oldest))
-            rows.store_progress(connection, values)
+            rows.store_progress(connection, values, time_text(sample.seen_at - keep))
 
     def progress(
         self, pipeline: str, *, since: datetime | None = None, limit: int | None = None

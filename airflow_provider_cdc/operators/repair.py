@@ -43,9 +43,7 @@ class RepairOperator(PipelineOperator):
         if result.error is not None:
             raise airflow_error(result.error)
         if result.status == ResultStatus.PARKED:
-            raise AirflowFailException(
-                printable(f"batch {result.seq} is committed, but not for all tables: {_why(result)}")
-            )
+            raise not_for_all(result, _why(result))
         return small(result, _SHOWN)
 
     def _run(self, pipeline: CdcPipeline, **course: Any) -> BatchResult:
@@ -61,6 +59,11 @@ class RepairOperator(PipelineOperator):
 
     def _say(self, line: str) -> None:
         self.log.info("%s", printable(line))
+
+
+def not_for_all(result: BatchResult, reasons: str) -> AirflowFailException:
+    """Return the error of a batch after which tables are parked."""
+    return AirflowFailException(printable(f"batch {result.seq} is committed, but not for all tables: {reasons}"))
 
 
 def _why(result: BatchResult) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.ledger import Batch
 
 _SHOWN = 50
+_STATEMENT = 200  # characters of a statement in the log
 _LEFT_OUT = ("statements", "quarantine")  # of a result in XCom
 
 
@@ -58,6 +59,12 @@ def log_result(log: Any, result: BatchResult, batch: Batch | None) -> None:
     if result.status == ResultStatus.NOTHING_TO_DO:
         log.info("nothing to do: no new records")
         return
+    if result.statements:
+        log.info("::group::DDL: %s statements", len(result.statements))  # folded in Airflow's view of the log
+        for statement in result.statements:
+            text = " ".join(statement.split())
+            log.info("%s", printable(text if len(text) <= _STATEMENT else f"{text[: _STATEMENT - 1]}…"))
+        log.info("::endgroup::")
     changes = ", ".join(f"{count} {name}" for name, count in result.changes.items()) or "no row changes"
     log.info(
         "batch %s %s: %s records (%s), %s schema changes, %s tables, %s quarantined, %.1f s",
@@ -66,8 +73,6 @@ def log_result(log: Any, result: BatchResult, batch: Batch | None) -> None:
     )  # fmt: skip
     for entry in result.quarantine or ():
         log.warning("quarantined: %s", printable(quarantine_line(entry)))
-    for statement in result.statements or ():
-        log.info("DDL: %s", printable(" ".join(statement.split())))
 
 
 def small(result: BatchResult, shown: int) -> dict[str, Any]:

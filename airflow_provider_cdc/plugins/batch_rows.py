@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy.engine import Connection
@@ -12,13 +13,14 @@ from sqlalchemy.sql import select
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.ledger import Batch, schema
 from airflow_provider_cdc.ledger.owner import TASK_COLUMNS
+from airflow_provider_cdc.plugins.running import running_progress
 
 Document = dict[str, Any]
 
 _COUNTS = ("records", "changes", "schema_changes", "quarantined", "lossy", "contradictions")
 _RESULT_MEMBERS = ("status", "seconds", "phases", "warnings", *_COUNTS)
 
-_batches = schema.batches.c
+_batches, _pipelines = schema.batches.c, schema.pipelines.c
 
 
 def batches(
@@ -28,17 +30,19 @@ def batches(
 
     :param before: only those with a lower number.
     """
-    query = select(schema.batches).where(_batches.pipeline == pipeline).order_by(_batches.seq.desc()).limit(limit + 1)
+    now, lease = datetime.now(UTC), (_pipelines.lease_token, _pipelines.lease_until)
+    query = select(schema.batches, *lease).join_from(schema.batches, schema.pipelines)
+    query = query.where(_batches.pipeline == pipeline).order_by(_batches.seq.desc()).limit(limit + 1)
     if before is not None:
         query = query.where(_batches.seq < before)
     rows = connection.execute(query).all()
     return {
-        "batches": [_batch(row, dag_ids) for row in rows[:limit]],
+        "batches": [_batch(row, dag_ids, now) for row in rows[:limit]],
         "before": rows[limit - 1].seq if len(rows) > limit else None,
     }
 
 
-def _batch(row: Any, dag_ids: Collection[str]) -> Document:
+def _batch(row: Any, dag_ids: Collection[str], now: datetime) -> Document:
     batch = Batch.from_document(dict(row._mapping))
     stored = batch.result or {}
     error = stored.get("error") or {}
@@ -56,6 +60,7 @@ def _batch(row: Any, dag_ids: Collection[str]) -> Document:
         "engine": batch.engine,
         "application_id": None if batch.application_id is None else printable(batch.application_id),
         "run": run_of(row, dag_ids),
+        "progress": running_progress(row, now),
         "tables": len(changed),
         "parked": len(stored.get("parked") or ()),
         "waiting": len(stored.get("waiting") or ()),

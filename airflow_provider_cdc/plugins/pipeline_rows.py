@@ -28,6 +28,7 @@ from airflow_provider_cdc.observability.freshness import NEWEST
 from airflow_provider_cdc.plugins.batch_rows import of_result, run_of
 from airflow_provider_cdc.plugins.lag_rows import newest_figure, newest_figures
 from airflow_provider_cdc.plugins.pipeline_states import Runs, pipeline_state
+from airflow_provider_cdc.plugins.running import running_progress
 
 Document = dict[str, Any]
 
@@ -127,7 +128,7 @@ def pipelines(connection: Connection, names: Sequence[str], dag_ids: Collection[
             "ran_at": time_text(runs.ran_at),
             "usual_seconds": runs.usual_seconds(),
             "tables": {state: counts.get(state, 0) for state in TableStatus},
-            "batch": _batch_line(batch, dag_ids) if batch is not None and batch.seq is not None else None,
+            "batch": _batch_line(batch, dag_ids, now) if batch is not None and batch.seq is not None else None,
             "cut": _cut(cuts.get(name), counts),
             "lag": lag,
             "attempt": _failed_attempt(attempt, dag_ids),
@@ -150,7 +151,8 @@ def _last_batches(names: Sequence[str]) -> Select[Any]:
     """Return the query of each pipeline's newest batch, with outcome and cut, and of who works on it."""
     newest = _newest_seq()
     join = schema.pipelines.outerjoin(schema.batches, (_batches.pipeline == _pipelines.name) & (_batches.seq == newest))
-    columns = [_pipelines.name, _pipelines.lease_owner, _pipelines.lease_since, _pipelines.lease_until]
+    columns = [_pipelines.name, _pipelines.lease_owner, _pipelines.lease_since]
+    columns += [_pipelines.lease_until, _pipelines.lease_token]
     columns += [column for column in schema.batches.columns if column.name not in ("start", "end", "topics", "lost")]
     return (
         select(
@@ -213,7 +215,7 @@ def _failed_attempt(row: Any, dag_ids: Collection[str]) -> Document | None:
     return {"at": row.at, "code": printable(row.code), "run": run_of(row, dag_ids)}
 
 
-def _batch_line(row: Any, dag_ids: Collection[str]) -> Document:
+def _batch_line(row: Any, dag_ids: Collection[str], now: datetime) -> Document:
     return {
         "seq": row.seq,
         "status": row.status,
@@ -222,6 +224,7 @@ def _batch_line(row: Any, dag_ids: Collection[str]) -> Document:
         "planned_at": row.planned_at,
         "committed_at": row.committed_at,
         "run": run_of(row, dag_ids),
+        "progress": running_progress(row, now),
         "holder": None
         if row.lease_owner is None
         else {"owner": printable(row.lease_owner), "since": row.lease_since, "until": row.lease_until},

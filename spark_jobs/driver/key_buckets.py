@@ -24,6 +24,7 @@ from spark_jobs.lake.storage import Storage
 from spark_jobs.tasks.table_parts import commit_parts, discard_rows, find_newest, write_events, write_rows
 from spark_jobs.tasks.table_shape import laid_of, shape_of
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, PartResult, Span, TablePart
+from spark_jobs.workers.progress import advance
 
 _PART_ROWS = 1_000_000  # that one task reads
 _PART_BYTES = 1 << 30  # of their images: texts of keys in one batch are less than 2 GiB
@@ -186,7 +187,9 @@ def apply_in_buckets(
 
 
 def _write_events(job: JobDocument, secrets: Secrets, item: tuple[TablePart]) -> ApplyReport:
-    return write_events(job, item[0], secrets)
+    report = write_events(job, item[0], secrets)
+    advance(rows=item[0].task.rows // 2)  # the other half of the work is to write them
+    return report
 
 
 def _find_newest(job: JobDocument, secrets: Secrets, item: tuple[ApplyTask, int, Sequence[str]]) -> ApplyReport:
@@ -198,11 +201,15 @@ def _write_rows(
     job: JobDocument, secrets: Secrets, item: tuple[TablePart, Sequence[str], Sequence[str]]
 ) -> ApplyReport:
     part, newest, released = item
-    return write_rows(job, part, secrets, newest, released)
+    report = write_rows(job, part, secrets, newest, released)
+    advance(rows=part.task.rows - part.task.rows // 2)
+    return report
 
 
 def _commit(
     job: JobDocument, secrets: Secrets, item: tuple[ApplyTask, Sequence[ApplyReport], str | None]
 ) -> ApplyReport:
     task, reports, cleared = item
-    return commit_parts(job, task, secrets, reports, cleared)
+    report = commit_parts(job, task, secrets, reports, cleared)
+    advance(tables=1)
+    return report

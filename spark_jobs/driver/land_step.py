@@ -21,6 +21,7 @@ from spark_jobs.lake.tables_of_topics import joined_topics
 from spark_jobs.lake.transaction_counts import joined_commits
 from spark_jobs.readers.spark_reader import read_with_spark
 from spark_jobs.tasks.land import chunks_of, demand_same_topics, land, land_chunks
+from spark_jobs.workers.progress import begin
 
 
 def landed_batch(batch: BatchContext) -> Manifest:
@@ -46,6 +47,7 @@ def _land(batch: BatchContext) -> Manifest:
     job = batch.job
     demand_same_topics(job)
     total = sum(chunk.end - chunk.start for chunk in job.chunks)
+    begin("land", rows=total)
     if batch.session is not None and job.policy.reader == "spark":
         batch.say(f"land: up to {total} records of {len(job.chunks)} partitions through Spark's Kafka source")
         reports = read_with_spark(batch.session, job, batch.secrets, land)

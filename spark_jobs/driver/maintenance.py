@@ -17,12 +17,14 @@ from spark_jobs.lake.identity import demand_own_lake
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.sinks.registry import open_sink
 from spark_jobs.tasks.maintain_table import maintain_table
+from spark_jobs.workers.progress import advance, begin
 
 
 def maintain(job: JobDocument, maintenance: Maintenance, secrets: Secrets, run: Runner) -> Result:
     """Maintain the change log, or every table with a location of its own: what a dropped one left is not touched."""
     demand_own_lake(job, lake_of(job, secrets))
     if maintenance.expire_through:
+        begin("change log")
         return expire_log(job, maintenance.expire_through, secrets)
     live = [s for s in job.states if s.version is not None and s.state != TableStatus.DROPPED]
     count = Counter(state.location for state in live)
@@ -31,6 +33,7 @@ def maintain(job: JobDocument, maintenance: Maintenance, secrets: Secrets, run: 
     if maintenance.purge:
         tables = [state for state in tables if f"{state.database}.{state.table}" == maintenance.purge]
         _demand_purgeable(job, maintenance.purge, tables)
+    begin("maintain", tables=len(tables))
     reports = run(partial(_task, job.for_tasks(), maintenance, secrets), tables)
     return Result(job.pipeline, job.seq, ResultStatus.DONE, maintained=reports)
 
@@ -59,4 +62,6 @@ def _demand_purgeable(job: JobDocument, table: str, states: Sequence[TableState]
 
 def _task(job: JobDocument, maintenance: Maintenance, secrets: Secrets, state: TableState) -> TableMaintenance:
     layout = job.tables.layout(f"{state.database}.{state.table}")
-    return maintain_table(open_sink(job, secrets), state, maintenance, job.sink_root, job.pipeline, layout)
+    report = maintain_table(open_sink(job, secrets), state, maintenance, job.sink_root, job.pipeline, layout)
+    advance(tables=1)
+    return report

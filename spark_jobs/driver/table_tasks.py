@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from airflow_provider_cdc.core.documents import JobDocument
+from airflow_provider_cdc.core.documents import TABLE_ROWS, JobDocument
 from airflow_provider_cdc.core.errors import Transient
 from airflow_provider_cdc.core.model.status import ApplyStatus
 from spark_jobs.driver.apply_plan import ApplyPlan
@@ -24,6 +24,7 @@ from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
 from spark_jobs.tasks.tables_together import TablesTogether
 from spark_jobs.workers.malloc import release_memory
+from spark_jobs.workers.progress import advance, begin
 
 _TABLES_EACH = 250  # of one task, about: what it is sent stays below 100 kB, for tables of 20 columns
 _GIVEN_UP = 3  # tables in turn for which the store failed, after which no others are tried
@@ -39,6 +40,7 @@ def run_tables(batch: BatchContext, planner: ApplyPlanner, plan: ApplyPlan) -> d
     given_up: set[str] | None = None
     due = plan.tasks
     while due:
+        begin("apply", sum(task.rows for task in due), len(due))
         counts = {task.table_id: bucket_count(job, task, batch.secrets) for task in due}
         large = [task for task in due if counts[task.table_id] > 1]
         whole = [task for task in due if counts[task.table_id] == 1]
@@ -84,7 +86,7 @@ def _bundles(tasks: Sequence[ApplyTask], parallelism: int) -> list[list[ApplyTas
 
 
 def _load(task: ApplyTask) -> int:
-    return task.rows + 2_000  # a commit costs about as much as typing so many rows
+    return task.rows + TABLE_ROWS
 
 
 def _first_rows(task: ApplyTask) -> tuple[str, int, int]:
@@ -118,6 +120,7 @@ def _apply_tasks(job: JobDocument, secrets: Secrets, bundle: Sequence[ApplyTask]
                 reports.append(ApplyReport(task.table_id, ApplyStatus.UNAVAILABLE, reason=reports[-1].reason))
                 continue
             reports.append(apply(job, task, secrets, together.resolved(number)))
+            advance(task.rows, 1)
     finally:
         forget_row_groups()
         release_memory(large=False)
@@ -133,6 +136,8 @@ def _commit_staged(batch: BatchContext, tasks: Sequence[ApplyTask], reports: dic
         return
     # what else is staged is of an attempt that died, and another writer may be chosen now
     staged = [task for task in tasks if reports[task.table_id].is_staged]
+    if staged:
+        begin("commit", tables=len(staged))
     folders = [staged_folder(job.pipeline, job.seq, task.table_id) for task in staged]
     for task, problem in zip(staged, committer.commit(folders, job.parallelism), strict=True):
         report = reports[task.table_id]

@@ -36,13 +36,16 @@ def main(arguments: Sequence[str]) -> int:
     from spark_jobs.driver.run_batch import failed  # has arrays made: only now
     from spark_jobs.sinks.registry import open_sink
     from spark_jobs.workers.encryption import demand_encryption
+    from spark_jobs.workers.progress import step_reports
 
     run, stop, session, conf = _inline() if options.inline else _spark(job, secrets, spark_secrets)
     try:
         demand_encryption(conf, secrets)
         if session is not None and (spark_side := open_sink(job, secrets).spark) is not None:
             spark_side.demand_libraries(job, session.sparkContext)
-        result = _carried_out(job, secrets, run, session)
+        # a cluster keeps the lines of a driver that runs in it
+        with step_reports(_say, 30.0 if conf.get("spark.submit.deployMode") == "cluster" else 1.0):
+            result = _carried_out(job, secrets, run, session)
     except CdcError as error:
         result = failed(job, error)
     finally:
@@ -90,6 +93,7 @@ def _spark(job: Any, secrets: dict[str, dict[str, str]], properties: dict[str, s
     :param properties: those that no argument may hold.
     """
     from spark_jobs.workers.module_path import prefer_installed
+    from spark_jobs.workers.progress import follow
 
     prefer_installed()
     from pyspark import SparkConf, SparkContext
@@ -107,13 +111,16 @@ def _spark(job: Any, secrets: dict[str, dict[str, str]], properties: dict[str, s
     context.setLogLevel("WARN")
     _say(f"Spark application {context.applicationId}")
 
+    counts = context.accumulator(0), context.accumulator(0)
+    follow(lambda: (counts[0].value, counts[1].value))
+
     def run(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         if not items:
             return []
         from spark_jobs.workers.task_transport import carried, raised, sent
 
         documents = context.parallelize([sent(item) for item in items], len(items))
-        answers = documents.map(carried(function, pandas=job.session)).collect()
+        answers = documents.map(carried(function, counts, pandas=job.session)).collect()
         return [raised(answer) for answer in answers]
 
     session = None
@@ -127,7 +134,8 @@ def _spark(job: Any, secrets: dict[str, dict[str, str]], properties: dict[str, s
 def _say(line: str) -> None:
     from airflow_provider_cdc.core.printable import printable
 
-    print(printable(line), flush=True)
+    sys.stdout.write(f"{printable(line)}\n")  # in one piece: threads say lines
+    sys.stdout.flush()
 
 
 def _write(path: str, document: dict[str, Any]) -> None:

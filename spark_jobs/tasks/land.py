@@ -51,6 +51,7 @@ from spark_jobs.readers.file_reader import read_files
 from spark_jobs.readers.segment_reader import read_segments
 from spark_jobs.readers.task_reader import read_chunks
 from spark_jobs.workers.malloc import keep_memory, release_memory
+from spark_jobs.workers.progress import advance
 
 _FILE_BYTES = 128 << 20  # of changes in memory; of many tables in turn a file's are all held until it ends
 _REPORTED_PARTITIONS = 5
@@ -206,7 +207,8 @@ def land(
     begins = begins or Begins(Begin(*begin) for begin in job.begins)
     with _lean_memory(job):
         for parts in _decoded_at_once(job, source, fmt):
-            report.records += sum(map(len, parts))
+            records = sum(map(len, parts))
+            report.records += records
             changes = decode_joined(decode, parts)
             report.log_names = {**placed_names(changes, parts), **report.log_names}
             changes = _without_ignored(changes.replace_schema_metadata(), report)
@@ -218,6 +220,7 @@ def land(
             _take(fmt, changes, writer, report, job.seq)
             for errors in () if tombstones is None else tombstones.errors_in(parts):
                 _take(fmt, errors, writer, report, job.seq)
+            advance(rows=records)
             # many small files would be expensive to read
             if writer.size >= _FILE_BYTES or writer.rows >= job.policy.chunk_records:
                 _finish(writer, report)

@@ -35,11 +35,14 @@ def sent(item: Any) -> bytes:
     return zlib.compress(pickle.dumps(item), 1)
 
 
-def _caught(pickled: bytes, pandas: bool, item: bytes) -> tuple[bool, Any]:
+def _caught(pickled: bytes, counts: tuple[Any, Any], pandas: bool, item: bytes) -> tuple[bool, Any]:
     if not pandas:
         shut_out_pandas()
     collect_seldom()
     try:
+        from spark_jobs.workers.progress import count_elsewhere
+
+        count_elsewhere(counts[0].add, counts[1].add)
         return True, pickle.loads(pickled)(pickle.loads(zlib.decompress(item)))
     except CdcError as error:
         return False, error
@@ -59,13 +62,16 @@ def _package_missing(error: ModuleNotFoundError) -> CdcError:
     return missing
 
 
-def carried(function: Callable[[Any], Any], *, pandas: bool = True) -> Callable[[bytes], tuple[bool, Any]]:
+def carried(
+    function: Callable[[Any], Any], counts: tuple[Any, Any], *, pandas: bool = True
+) -> Callable[[bytes], tuple[bool, Any]]:
     """Return the function of an item that is sent (:func:`sent`), with its CdcError turned into an answer.
 
+    :param counts: Spark's accumulators of the rows and tables that are done.
     :param pandas: whether pyarrow may load pandas; sessions of Spark need it.
     """
     # in a pickle of its own: a worker shuts pandas out before it imports the function's module, which makes arrays
-    return partial(_caught, pickle.dumps(function), pandas)
+    return partial(_caught, pickle.dumps(function), counts, pandas)
 
 
 def raised(answer: tuple[bool, Any]) -> Any:

@@ -78,7 +78,7 @@ EXAMPLES = [
     "shop_checked",
     "pipelines_folder",
 ]
-EXAMPLES += ["shop_approval"] if has_airflow(3, 1) else []  # a person is asked since then
+EXAMPLES += ["shop_approval", "shop_decisions"] if has_airflow(3, 1) else []  # a person is asked since then
 
 
 def day(number: int) -> str:

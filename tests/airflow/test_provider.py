@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_cdc import _HOMES
 from airflow_provider_cdc.cli import VERBS
 from airflow_provider_cdc.get_provider_info import get_provider_info
 from tests.airflow.installed import installed_path, needs_airflow
@@ -65,9 +66,11 @@ def test_the_description_is_valid_and_names_what_exists() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert info["package-name"] == project["name"]
     for kind in ("operators", "sensors", "hooks", "triggers"):
-        for entry in info[kind]:
-            for module in entry["python-modules"]:
-                importlib.import_module(module)
+        listed = [module for entry in info[kind] for module in entry["python-modules"]]
+        for module in listed:
+            importlib.import_module(module)
+        public = {home for home in _HOMES.values() if home.startswith(f"airflow_provider_cdc.{kind}.")}
+        assert public <= set(listed), "Airflow's view of providers lacks them"
     for connection in info["connection-types"]:
         module, name = connection["hook-class-name"].rsplit(".", 1)
         assert getattr(importlib.import_module(module), name).conn_type == connection["connection-type"]
@@ -116,5 +119,5 @@ def test_the_operators_log_shows_no_raw_control_character(capsys: pytest.Capture
     log_result(sync.log, result, None)
     sync._say("land: x\nbatch 1 done")
     out = capsys.readouterr().out
-    assert r"DDL: DROP TABLE `x\u001b[2J\u202e`" in out and r"land: x\nbatch 1 done" in out
+    assert r"DROP TABLE `x\u001b[2J\u202e`" in out and r"land: x\nbatch 1 done" in out
     assert "\x1b[2J" not in out and "\u202e" not in out

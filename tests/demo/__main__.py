@@ -8,7 +8,7 @@ import signal
 import sys
 from types import FrameType
 
-from airflow_provider_cdc.demo.screen import Screen
+from airflow_provider_cdc.demo.screen import DemoScreen
 from tests.demo.process import AirflowProblem
 from tests.demo.story import Demo
 
@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--keep", action="store_true", help="keep the lake and say where it is")
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
-    screen = Screen()
+    screen = DemoScreen()
     screen.line(_INTRODUCTION.format(engine=_ENGINES[options.engine], sink=_SINKS[options.sink]))
     demo = Demo(screen, options.engine, options.keep, options.sink)
     try:

@@ -20,7 +20,7 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from airflow_provider_cdc.demo.check import Verdict
 from airflow_provider_cdc.demo.report import report
-from airflow_provider_cdc.demo.screen import Screen
+from airflow_provider_cdc.demo.screen import DemoScreen
 from airflow_provider_cdc.demo.shop_log import Phase, ShopLog
 from airflow_provider_cdc.ledger import Ledger
 from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables
@@ -44,7 +44,7 @@ class Demo:
 
     def __init__(
         self,
-        screen: Screen,
+        screen: DemoScreen,
         engine: str = "spark",
         keep: bool = False,
         sink: str = "delta",

@@ -13,7 +13,7 @@ import pytest
 
 from airflow_provider_cdc.batch.result import table_states
 from airflow_provider_cdc.demo.report import shown
-from airflow_provider_cdc.demo.screen import Screen
+from airflow_provider_cdc.demo.screen import DemoScreen
 from airflow_provider_cdc.demo.shop_log import ShopLog
 from airflow_provider_cdc.ledger import Ledger
 from tests.airflow.shop import demand_data
@@ -31,7 +31,7 @@ HOURS = range(7) if ALL else (0, 4, 6)
 def ran(request: pytest.FixtureRequest) -> Iterator[tuple[Demo, str, Path]]:
     demand_data()
     out = io.StringIO()
-    demo = Demo(Screen(out), "inline", keep=True, sink=request.param, hours=HOURS)
+    demo = Demo(DemoScreen(out), "inline", keep=True, sink=request.param, hours=HOURS)
     try:
         demo.run()
         assert demo.folder is not None

@@ -74,7 +74,7 @@ def test_a_task_on_a_worker_loads_no_pandas(tmp_path: Path) -> None:
         "import pickle\n"
         "from spark_jobs.workers.task_transport import carried, sent\n"
         "import importlib\n"
-        "task = pickle.dumps(carried(importlib.import_module, pandas=False))\n"
+        "task = pickle.dumps(carried(importlib.import_module, (set(), set()), pandas=False))\n"
         "assert 'pyarrow' not in sys.modules\n"
         "assert pickle.loads(task)(sent('spark_jobs.tasks.apply'))[0]\n"
         "import gc\n"

@@ -57,3 +57,14 @@ def test_the_log_names_what_is_in_quarantine(caplog: pytest.LogCaptureFixture) -
     with caplog.at_level(logging.INFO):
         log_result(LOG, result(ResultStatus.DONE, False, False, quarantined=1, quarantine=[row]), None)
     assert "quarantined: t/0:4 of shop.a: number_invalid" in caplog.text
+
+
+def test_statements_are_folded_and_short_and_the_result_stands_below_them(caplog: pytest.LogCaptureFixture) -> None:
+    long = f"CREATE TABLE t (\n  {', '.join(f'c{n} INT' for n in range(100))})"
+    done = result(ResultStatus.DONE, False, False, schema_changes=2, statements=["DROP TABLE a", long])
+    with caplog.at_level(logging.INFO):
+        log_result(LOG, done, None)
+    first, drop, create, last, summary = (record.getMessage() for record in caplog.records)
+    assert (first, drop, last) == ("::group::DDL: 2 statements", "DROP TABLE a", "::endgroup::")
+    assert len(create) == 200 and create.startswith("CREATE TABLE t ( c0 INT, c1 INT,") and create.endswith("…")
+    assert summary.startswith("batch 4 done: ")

@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.documents.orders import (
     RebuildSource,
     Replay,
 )
+from airflow_provider_cdc.core.documents.progress import TABLE_ROWS, Progress
 from airflow_provider_cdc.core.documents.proof import Proof
 from airflow_provider_cdc.core.documents.result import (
     Difference,
@@ -33,6 +34,7 @@ from airflow_provider_cdc.core.documents.table_state import TableState
 __all__ = [
     "DOCUMENT_VERSION",
     "SECRETS_VARIABLE",
+    "TABLE_ROWS",
     "Adoption",
     "Approval",
     "BatchOrder",
@@ -46,6 +48,7 @@ __all__ = [
     "Order",
     "Probe",
     "ProbeStep",
+    "Progress",
     "Proof",
     "QuarantineEntry",
     "Rebuild",

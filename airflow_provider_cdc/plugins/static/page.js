@@ -418,7 +418,7 @@ function BatchesSection({ ledger, name, seq }) {
       number(b.seq), h(State, { state: b.status ?? b.batch_status }), h(Time, { at: b.until }), h(Time, { at: b.committed_at ?? b.started_at ?? b.planned_at }),
       number(b.records ?? b.offsets), changesText(b.changes), number(b.schema_changes), number(b.tables),
       b.quarantined ? h("strong", { className: "cdc-bad" }, number(b.quarantined)) : number(b.quarantined),
-      b.seconds === null ? "–" : duration(b.seconds), h("span", { title: b.application_id ?? undefined }, b.engine ?? "–"), h(RunLink, { run: b.run }),
+      b.progress ? b.progress.text : b.seconds === null ? "–" : duration(b.seconds), h("span", { title: b.application_id ?? undefined }, b.engine ?? "–"), h(RunLink, { run: b.run }),
       h("span", { className: "cdc-code", title: b.warnings?.join("\n") }, b.code ?? (b.warnings ? "catalog" : "")),
     ],
   }));

@@ -165,6 +165,44 @@ def test_a_batch_that_nobody_works_on_is_not_running(url: str) -> None:  # noqa:
     assert overview(url, "bank")["state"] == "interrupted"
 
 
+def test_progress_is_that_of_a_living_worker(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    done = {"step": "apply", "seconds": 40.0, "rows": 3000, "all_rows": 6000, "tables": 3, "all_tables": 6}
+
+    def shown() -> list[Any]:
+        with Database(url, read_only=True).reading() as connection:
+            listed = batch_rows.batches(connection, "bank", DAGS, before=None, limit=1)["batches"][0]
+        return [listed["progress"], overview(url, "bank")["batch"]["progress"]]
+
+    def age(**values: str) -> None:
+        with ledger._database.writing() as connection:
+            connection.execute(update(schema.pipelines).values(**values))
+
+    with ledger.lease("bank", sync_run(9, "bank_hourly"), 3600) as lease:
+        planned = ledger.plan(lease, {}, {"t": {0: 5}}, None)
+        assert shown() == [None, None]
+        ledger.progressed(lease, planned.seq, done)
+        text = "apply: 3 of 6 tables, 3000 of 6000 rows, 40 s, about 40 s left"
+        for one in shown():
+            assert {**one, "at": ""} == {**done, "at": "", "share": 0.5, "seconds_left": 40, "text": text}
+        until = time_text(lease.until)
+        age(lease_until=time_text(datetime.now(UTC) - timedelta(seconds=1)))
+        assert shown() == [None, None], "its worker was killed, and the lease has ended"
+        age(lease_until=until)
+        assert shown()[0]["step"] == "apply"
+        with ledger._database.writing() as connection:
+            old = {**done, "at": time_text(datetime.now(UTC) - timedelta(seconds=91)), "lease": lease.token}
+            connection.execute(update(schema.batches).values(progress=old))
+        assert shown() == [None, None], "a lease may be long"
+        ledger.progressed(lease, planned.seq, done)
+    assert shown() == [None, None]
+    with ledger.lease("bank", sync_run(10, "bank_hourly")) as lease:
+        assert shown() == [None, None], "another worker has the batch"
+        ledger.progressed(lease, planned.seq, done)
+        ledger.commit(lease, planned.seq, {"status": "done"})
+        assert shown() == [None, None]
+
+
 def test_a_failed_attempt_is_seen_until_one_ends_well(url: str) -> None:  # noqa: F811
     ledger = Ledger(url)
     batch(ledger, "bank", sync_run(9, "bank_hourly"))
