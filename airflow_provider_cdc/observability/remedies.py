@@ -19,7 +19,7 @@ RECORD = "TOPIC/PARTITION:OFFSET"
 
 @dataclass(frozen=True)
 class Remedy:
-    """What an error means, and what to do.
+    """Hold what an error means, and what to do.
 
     :param means: for the tables and those who read them, one or two sentences.
     :param do: the next step.
@@ -74,8 +74,8 @@ def remedy_of(code: str, reason: str = "") -> Remedy:
     :param code: empty where a table is unsettled without one.
     :param reason: why a table is unsettled.
     """
-    found = (remedy for start, remedy in BEGINNINGS.items() if (code or reason).startswith(start))
-    return REMEDIES.get(code) or next(found, _TABLE if reason else _TASK)
+    fitting = (remedy for start, remedy in BEGINNINGS.items() if (code or reason).startswith(start))
+    return REMEDIES.get(code) or next(fitting, _TABLE if reason else _TASK)
 
 
 _STAYS = "The table stays at its last good state, and the change log collects what it misses: nothing is lost."
@@ -255,7 +255,7 @@ REMEDIES: dict[str, Remedy] = {
         _SYNC,
     ),
     "late": Remedy(
-        "The tables are further behind the source than the distance of the runs explains.",
+        "Readers get rows that are older than the schedule of the pipeline promises.",
         "Look what holds it back: a batch that is too large for its interval, a sensor that waits, or a slow engine.",
         ("airflow-cdc lag {pipeline}", "airflow-cdc plan {pipeline}"),
     ),

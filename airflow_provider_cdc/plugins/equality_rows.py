@@ -26,7 +26,7 @@ _batches, _tables, _pipelines = schema.batches.c, schema.tables.c, schema.pipeli
 def equality(connection: Connection, pipeline: str) -> Document:
     """Return the time at which all tables equal the source, and what speaks against it; nothing before the first batch.
 
-    Tables that have stopped, changes that did not find what the log says, and records that were set aside speak
+    Tables that have stopped, changes that did not find what the log says, and records that were left out speak
     against it. Which of the latter were replayed since, the ledger does not know.
     """
     cut = cut_of(connection, pipeline)
@@ -37,7 +37,7 @@ def equality(connection: Connection, pipeline: str) -> Document:
     unsettled = sum(document["state"] != TableStatus.OK for document in documents)
     proofs = [document.get("proof") or {} for document in documents]
     contradictions = sum(sum((proof.get("contradictions") or {}).values()) for proof in proofs)
-    aside, last = _set_aside(connection, pipeline)
+    count, last = _quarantined(connection, pipeline)
     lake = connection.execute(select(_pipelines.lake).where(_pipelines.name == pipeline)).scalar() or {}
     return {
         "equality": {
@@ -46,14 +46,14 @@ def equality(connection: Connection, pipeline: str) -> Document:
             "tables": len(documents),
             "unsettled": unsettled,
             "contradictions": contradictions,
-            "set_aside": aside,
-            "set_aside_seq": last,
+            "quarantined": count,
+            "quarantined_seq": last,
             "reads": [] if unsettled else [_read(document, lake.get("tables")) for document in documents[:_SHOWN]],
         }
     }
 
 
-def _set_aside(connection: Connection, pipeline: str) -> tuple[int, int | None]:
+def _quarantined(connection: Connection, pipeline: str) -> tuple[int, int | None]:
     """Return how many records and rows batches could not carry, and the last of these batches."""
     quarantined = of_result(_batches, "quarantined").as_integer()
     query = select(func.sum(quarantined), func.max(_batches.seq)).where(_batches.pipeline == pipeline, quarantined > 0)

@@ -38,8 +38,7 @@ def needs(connection: Connection, pipeline: str, dag_ids: Collection[str]) -> Do
     known = read_standings(connection, [pipeline])[pipeline]
     tables = unsettled_tables(connection, [pipeline])
     asked = _asked(connection, pipeline, [table.seq for table in tables])
-    found = [*_of_runs(connection, pipeline, known, dag_ids), *_of_tables(pipeline, tables, asked)]
-    return {"needs": found}
+    return {"needs": [*_of_runs(connection, pipeline, known, dag_ids), *_of_tables(pipeline, tables, asked)]}
 
 
 def _of_runs(connection: Connection, pipeline: str, known: Known, dag_ids: Collection[str]) -> Iterable[Document]:
@@ -79,10 +78,11 @@ def _of_tables(
         group.sort(key=lambda table: (table.since or "", table.table_id))
         names = [f"{table.database}.{table.table}" for table in group]
         first, others = group[0], len(group) - 1
-        happened = first.reason + (f" (and {others} more {'table' if others == 1 else 'tables'})" if others else "")
+        happened, _, hint = first.reason.partition(" -> ")
+        happened += f" (and {others} more {'table' if others == 1 else 'tables'})" if others else ""
         entry = _need(state, code, first.since, happened, remedy_of(code, first.reason), pipeline, names)
         changes = [change for name in names for change in asked.get(name, ())][:_SHOWN]
-        yield {**entry, "at_least": first.at_least, "changes": changes}
+        yield {**entry, "hint": printable(hint), "at_least": first.at_least, "changes": changes}
 
 
 def _need(
@@ -123,7 +123,7 @@ def _asked(connection: Connection, pipeline: str, seqs: Sequence[int]) -> dict[s
     asked = of_result(_batches, "asked_changes")
     query = select(asked.label("asked")).where(_batches.pipeline == pipeline, _batches.seq >= min(seqs))
     rows = connection.execute(query.order_by(_batches.seq)).scalars()
-    found: dict[str, list[Document]] = {}
+    open_changes: dict[str, list[Document]] = {}
     for change in newest_answers(document for documents in rows for document in documents or ()):
         if change.answer == Answer.OPEN:
             shown = {
@@ -133,5 +133,5 @@ def _asked(connection: Connection, pipeline: str, seqs: Sequence[int]) -> dict[s
                 "statement": statement_text(change.statement),
                 "deniable": change.policy in DENIABLE,
             }
-            found.setdefault(str(change.name), []).append(shown)
-    return found
+            open_changes.setdefault(str(change.name), []).append(shown)
+    return open_changes

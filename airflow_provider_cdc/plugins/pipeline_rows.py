@@ -94,10 +94,10 @@ def pipeline_page(
     :param group: only those of this group of states.
     """
     dags, hidden = readable_pipelines(connection, dag_ids)
-    found = [name for name, dag in dags.items() if search.lower() in f"{name}\n{dag or ''}".lower()]
-    known = read_standings(connection, found)
+    searched = [name for name, dag in dags.items() if search.lower() in f"{name}\n{dag or ''}".lower()]
+    known = read_standings(connection, searched)
     groups = list(GROUPS)
-    matching = [name for name in found if group is None or known[name].standing.group == group]
+    matching = [name for name in searched if group is None or known[name].standing.group == group]
 
     def urgency(name: str) -> tuple[int, str, str]:
         one = known[name].standing
@@ -123,7 +123,7 @@ def pipeline(connection: Connection, name: str, dag_ids: Collection[str]) -> Doc
 
 @dataclass(frozen=True)
 class Known:
-    """What is with a pipeline, and what that was read from.
+    """Hold what is with a pipeline, and what that was read from.
 
     :param last: row of the newest batch and of the lease.
     :param attempt: row of the last attempt, None without one.

@@ -68,7 +68,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class Standing:
-    """What is with a pipeline.
+    """Say what is with a pipeline.
 
     :param state: one word, the worst that is true.
     :param since: ISO time since which it is so at least; None where nobody knows.

@@ -51,11 +51,11 @@ def quarantine(connection: Connection, pipeline: str, *, before: int | None) -> 
             group = groups.setdefault(key, {**shown, "count": 0, "newest_seq": row.seq, "at": row.committed_at})
             # Batches come newest first, and their records oldest first: the last one that is not later is the first.
             earlier = row.seq < group.get("seq", row.seq + 1)
-            group |= {"count": group["count"] + 1, **({**_place(shown), "seq": row.seq} if earlier else {})}
+            group |= {"count": group["count"] + 1, **({**_record(shown), "seq": row.seq} if earlier else {})}
     return {"groups": list(groups.values()), "unnamed": unnamed, "before": first if first > 1 else None}
 
 
-def _place(shown: Mapping[str, Any]) -> Document:
+def _record(shown: Mapping[str, Any]) -> Document:
     return {name: shown[name] for name in ("topic", "partition", "offset")}
 
 

@@ -23,7 +23,7 @@ export function useAnswer(address) {
         const response = await fetch(address, { credentials: "same-origin", signal: abort.signal });
         const data = await response.json().catch(() => ({}));
         const detail = typeof data.detail === "string" ? data.detail : `the api-server answered ${response.status}`;
-        setAnswer(response.ok ? { address, data, at: Date.now() } : { address, error: detail });
+        setAnswer(response.ok ? { address, data, at: new Date() } : { address, error: detail });
       } catch (error) {
         if (error.name !== "AbortError") setAnswer({ address, error: "the api-server does not answer" });
       }

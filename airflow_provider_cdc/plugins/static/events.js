@@ -10,7 +10,7 @@ import { changesText, duration, number, plural } from "./texts.js";
 function Cost({ batch }) {
   if (batch.seconds === null) return "–";
   const parts = Object.entries(batch.phases ?? {}).map(([name, seconds]) => `${name} ${duration(seconds)}`).join(", ");
-  return h(Fragment, null, duration(batch.seconds), parts && muted(` ${parts}`));
+  return h(Fragment, null, h("span", { className: "cdc-unbroken" }, duration(batch.seconds)), parts && muted(` ${parts}`));
 }
 
 export function BatchesSection({ ledger, name, seq }) {

@@ -5,7 +5,7 @@ import { Fragment, Link, h, useCallback, useState } from "./react.js";
 import { PAGE, api, query, useAnswer } from "./data.js";
 import { Ago, Answered, Note, Pager, RunLink, Search, Section, Table, code, column, muted, signOf } from "./parts.js";
 import { Attempt, DagLink, Lag, NextRun, PipelineState } from "./pipeline_parts.js";
-import { clock, duration, number, plural } from "./texts.js";
+import { duration, number, plural } from "./texts.js";
 
 const FIRST_PIPELINE = `name: shop
 source:
@@ -43,7 +43,7 @@ function Strip({ counts, group, ledger, at }) {
   const shown = Object.entries(counts).filter(([name, count]) => count > 0 || name === group);
   return h("nav", { className: "cdc-strip", "aria-label": "Pipelines by state" },
     shown.map(([name, count]) => filter(name, `${signOf(name)} ${number(count)} ${name}`)),
-    filter(null, `all ${number(all)}`), muted(`as of ${clock(at).slice(11)} UTC`));
+    filter(null, `all ${number(all)}`), muted(`as of ${at.toISOString().slice(11, 19)} UTC`));
 }
 
 const SPARK = { width: 104, height: 22 };
@@ -67,6 +67,11 @@ function Sparkline({ lags, bound }) {
 
 const tablesText = (tables) => ["parked", "waiting", "ok"].filter((state) => tables[state]).map((state) => `${signOf(state)} ${number(tables[state])} ${state}`).join(", ");
 
+function LastBatch({ batch }) {
+  const at = h(Ago, { at: batch.committed_at ?? batch.planned_at });
+  return h(Fragment, null, `${number(batch.seq)} `, muted(batch.outcome ?? batch.status), " ", batch.run ? h(RunLink, { run: batch.run }, at) : at);
+}
+
 function row(p, ledger, dags) {
   const { batch, cut } = p;
   return {
@@ -78,14 +83,14 @@ function row(p, ledger, dags) {
       h(Fragment, null, h(Lag, { lag: p.lag, since: p.unsettled_since }), h(Sparkline, { lags: p.lags, bound: p.bound_seconds })),
       tablesText(p.tables) || "–",
       h(Fragment, null, h(Ago, { at: cut?.source_time }), cut && !cut.consistent && muted(" not of all tables")),
-      batch ? h(Fragment, null, `${number(batch.seq)} `, muted(batch.outcome ?? batch.status), " ", h(RunLink, { run: batch.run }, h(Ago, { at: batch.committed_at ?? batch.planned_at })), !batch.run && h(Ago, { at: batch.committed_at ?? batch.planned_at })) : "–",
+      batch ? h(LastBatch, { batch }) : "–",
       h(NextRun, { dag: dags?.[p.dag] }),
       h(DagLink, { id: p.dag }),
     ],
   };
 }
 
-const HEAD = [column("Pipeline"), column("State"), column("Lag"), column("Tables"), column("At the source's"), column("Last batch"), column("Next run"), column("DAG")];
+const HEAD = [column("Pipeline"), column("State"), column("Lag"), column("Tables"), column("Source time"), column("Last batch"), column("Next run"), column("DAG")];
 
 function LedgerPipelines({ ledger, single, group }) {
   const [search, setSearch] = useState("");

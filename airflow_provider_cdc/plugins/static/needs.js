@@ -29,7 +29,7 @@ function Need({ need }) {
       h("dt", null, "What happened"), h("dd", null, need.happened),
       need.changes?.length > 0 && h(Fragment, null, h("dt", null, "Asks"), h("dd", null, h("ul", null, need.changes.map((change) => h(Change, { key: change.id, change }))))),
       h("dt", null, "What it means"), h("dd", null, need.means),
-      h("dt", null, "What to do"), h("dd", null, need.do,
+      h("dt", null, "What to do"), h("dd", null, need.do, need.hint && h("p", null, "The error itself says: ", need.hint),
         need.commands.length > 0 && h(Copy, { text: need.commands.join("\n") }),
         need.operator && h("details", null, h("summary", null, "In a DAG"), h(Copy, { text: need.operator })))));
 }

@@ -37,7 +37,7 @@ function Equality({ ledger, name }) {
     const against = [
       e.unsettled && `${plural(e.unsettled, "table")} parked or waiting`,
       e.contradictions && `${plural(e.contradictions, "change")} did not find what the log says`,
-      e.set_aside && `${plural(e.set_aside, "record")} set aside, last in batch ${e.set_aside_seq}; which of them were replayed since, the ledger does not know`,
+      e.quarantined && `${plural(e.quarantined, "record")} left out, last by batch ${e.quarantined_seq}; which of them were replayed since, the ledger does not know`,
     ].filter(Boolean);
     const time = h(Fragment, null, h(Time, { at: e.source_time }), " UTC");
     return h("div", { className: "cdc-equal" },

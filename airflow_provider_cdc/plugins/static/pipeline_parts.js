@@ -34,7 +34,7 @@ export function PipelineState({ pipeline }) {
 
 /** Show the lag of now, with its age where it is not of the last minutes; an old one is unknown, and says when it was seen. */
 export function Lag({ lag, since }) {
-  const held = since ? h("span", { className: "cdc-late" }, ` tables not applied for ${age(since)}`) : null;
+  const held = since ? h("span", { className: "cdc-late" }, `; tables not applied for ${age(since)}`) : null;
   return h(Fragment, null, h(Figure, { lag }), held);
 }
 
@@ -58,7 +58,7 @@ export function Attempt({ attempt }) {
 /** Say when a DAG runs next; one that is paused or gone does not. */
 export function NextRun({ dag }) {
   if (!dag) return muted("–");
-  const schedule = dag.schedule && muted(` ${dag.schedule}`);
+  const schedule = dag.schedule && h("span", { className: "cdc-muted cdc-unbroken" }, ` ${dag.schedule}`);
   if (dag.gone) return h("span", { className: "cdc-late" }, "the DAG is gone");
   if (dag.paused) return h("span", { className: "cdc-late" }, "the DAG is paused", schedule);
   return h("span", null, dag.next_run ? h(Ago, { at: dag.next_run, say: until }) : "not scheduled", schedule);

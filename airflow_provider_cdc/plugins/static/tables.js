@@ -42,7 +42,7 @@ export function TablesSection({ ledger, name, onTable, chosen }) {
 function Proof({ table }) {
   const kinds = changesText(table.contradictions);
   const agreed = table.agreed_rows ? `${number(table.agreed_rows)} rows agreed` : "";
-  return h("span", { title: agreed }, table.proved || "–", kinds && h("span", { className: "cdc-bad" }, ` ${kinds}`));
+  return h("span", { className: "cdc-proof", title: agreed }, table.proved || "–", kinds && h("span", { className: "cdc-bad" }, ` ${kinds}`));
 }
 
 const COLUMN_CHANGES = {

@@ -64,6 +64,18 @@ function lanes(data, runs, name, ledger) {
   ].filter(([, found]) => found.length > 0);
 }
 
+/** Return the points in runs: an unknown lag, and a time in which nobody looked, interrupt the line. */
+function unbroken(points) {
+  const distances = points.slice(1).map((p, n) => p.at - points[n].at).sort((a, b) => a - b);
+  const longest = 2.5 * (distances[Math.floor(distances.length / 2)] ?? 0);
+  const runs = [[]];
+  points.forEach((p, n) => {
+    if (p.value === null || (n > 0 && p.at - points[n - 1].at > longest)) runs.push([]);
+    if (p.value !== null) runs.at(-1).push(p);
+  });
+  return runs.filter((run) => run.length);
+}
+
 function Plot({ data, member, runs, name, ledger }) {
   const since = Date.parse(data.since);
   const until = Date.parse(data.until);
@@ -73,7 +85,7 @@ function Plot({ data, member, runs, name, ledger }) {
   const stopped = data.stopped.filter((s) => s.since !== null);
   if (known.length + rows.length + stopped.length === 0) return h(Note, null, "Nothing was recorded in this time: lag sensors and syncs record the lag.");
   const width = PLOT.width - PLOT.left - PLOT.right;
-  const bottom = PLOT.top + PLOT.lag;
+  const bottom = known.length ? PLOT.top + PLOT.lag : PLOT.lane;
   const height = bottom + 10 + (rows.length + (stopped.length > 0)) * PLOT.lane + PLOT.bottom;
   const bound = member === "seconds" ? data.bound_seconds : null;
   const top = roundUp(Math.max(1, ...known.map((p) => p.value)), member);
@@ -82,8 +94,7 @@ function Plot({ data, member, runs, name, ledger }) {
   const spell = member === "seconds" ? duration : number;
   const { times, days } = ticks(since, until);
   const label = (at) => new Date(at).toISOString().slice(...(days ? [5, 10] : [11, 16]));
-  // An unknown lag interrupts the line: nobody knows what it was.
-  const lines = points.reduce((all, p) => (p.value === null ? [...all, []] : [...all.slice(0, -1), [...all.at(-1), p]]), [[]]).filter((r) => r.length);
+  const lines = unbroken(points);
   const line = (run) => run.map((p, n) => `${n ? "L" : "M"}${x(p.at).toFixed(1)} ${y(p.value).toFixed(1)}`).join("");
   const worst = Math.max(...known.map((p) => p.value));
   const last = points.at(-1)?.value;
@@ -91,12 +102,13 @@ function Plot({ data, member, runs, name, ledger }) {
   const text = (at, line, anchor, shown, key) => h("text", { key, className: "cdc-tick", x: at, y: line, textAnchor: anchor }, shown);
   const lane = (n) => bottom + 10 + PLOT.lane * (n + 0.5);
   return h("svg", { className: "cdc-plot", viewBox: `0 0 ${PLOT.width} ${height}`, role: "group", "aria-label": sum },
-    [0, 0.5, 1].map((part) => h(Fragment, { key: part },
+    known.length === 0 && text(PLOT.left, PLOT.lane - 6, "start", "Nobody recorded the lag in this time: lag sensors and syncs do."),
+    known.length > 0 && [0, 0.5, 1].map((part) => h(Fragment, { key: part },
       h("line", { className: "cdc-grid", x1: PLOT.left, x2: PLOT.width - PLOT.right, y1: y(top * part), y2: y(top * part) }),
       text(PLOT.left - 8, y(top * part) + 4, "end", spell(top * part)))),
     times.map((at) => h("line", { key: at, className: "cdc-grid", x1: x(at), x2: x(at), y1: bottom, y2: height - PLOT.bottom })),
     times.map((at) => text(x(at), height - 8, "middle", label(at), at)),
-    bound !== null && bound <= top && h(Fragment, null,
+    known.length > 0 && bound !== null && bound <= top && h(Fragment, null,
       h("line", { className: "cdc-bound", x1: PLOT.left, x2: PLOT.width - PLOT.right, y1: y(bound), y2: y(bound) }),
       text(PLOT.width - PLOT.right, y(bound) - 4, "end", `late from ${duration(bound)} on`)),
     lines.map((run, n) => h("path", { key: `a${n}`, className: "cdc-area", d: `${line(run)}L${x(run.at(-1).at).toFixed(1)} ${y(0)}L${x(run[0].at).toFixed(1)} ${y(0)}Z` })),

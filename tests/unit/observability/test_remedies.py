@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to do about each error: commands that the command line takes, operators that there are, codes with a page."""
+"""Say what to do about each error: commands that the command line takes, operators that there are, known codes."""
 
 from __future__ import annotations
 

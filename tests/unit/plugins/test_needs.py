@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a pipeline needs a person, on both databases."""
+"""Say what of a pipeline needs a person, on both databases."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def needed(url: str, pipeline: str = "shop", dags: tuple[str, ...] = (DAG,)) -> 
 
 
 def missing(table: str) -> Any:
-    return state(table, PARKED, code="sink.missing", reason=f"[sink.missing] {table} is gone")
+    return state(table, PARKED, code="sink.missing", reason=f"[sink.missing] {table} is gone -> restore it")
 
 
 def test_tables_with_one_reason_are_one_entry_with_a_command_for_all(url: str) -> None:  # noqa: F811
@@ -40,6 +40,7 @@ def test_tables_with_one_reason_are_one_entry_with_a_command_for_all(url: str) -
         time_text(first.planned_at),
         "[sink.missing] orders is gone (and 1 more table)",
     )
+    assert parked["hint"] == "restore it"
     assert parked["commands"] == ["airflow-cdc rebuild shop.yaml shop.orders shop.items"]
     assert parked["operator"] == (
         'CdcRebuildOperator(task_id="rebuild", pipeline="shop.yaml", tables=["shop.orders", "shop.items"])'

@@ -68,8 +68,11 @@ def page_of(url: str) -> str:
     return rendered("", {"ledgers": {"ledgers": ["cdc"]}, "pipelines": {**OK, **listed}})
 
 
-def page_of_one(url: str, name: str) -> str:
-    """Return the HTML of one pipeline."""
+def page_of_one(url: str, name: str, **airflow: Any) -> str:
+    """Return the HTML of one pipeline.
+
+    :param airflow: answers of Airflow's own interface by DAG.
+    """
     now = datetime.now(UTC)
     with Database(url, read_only=True).reading() as c:
         parts = {
@@ -83,6 +86,7 @@ def page_of_one(url: str, name: str) -> str:
             "/quarantine": quarantine_rows.quarantine(c, name, before=None),
         }
     answers = {f"pipelines/{quote(name)}{part}": {**OK, **answer} for part, answer in parts.items()}
+    answers |= {f"/api/v2/dags/{dag}/dagRuns": {"dag_runs": runs} for dag, runs in airflow.items()}
     html = rendered(f"?pipeline={quote(name)}", answers)
     assert "no answer for" not in html and "Loading" not in html, html
     return html
@@ -212,6 +216,19 @@ def test_every_part_of_a_filled_ledger_is_shown(url: str) -> None:
     assert "number_invalid shop.orders price 1 shop.log/0:17 2 2" in quarantine
     assert "record.json_invalid – 1 shop.log/0:18 2 2" in quarantine
     assert "and 2 more records" in quarantine
+
+
+def test_runs_of_the_dag_are_on_the_axis(url: str) -> None:
+    batch(Ledger(url), "bank", sync_run(9, "bank_hourly"))
+    due = [(datetime.now(UTC) - timedelta(hours=hours)).isoformat() for hours in (1, 2)]
+    runs = [
+        {"dag_id": "bank_hourly", "dag_run_id": f"r {at}", "run_after": at, "state": word}
+        for at, word in zip(due, ("success", "failed"), strict=True)
+    ]
+    html = page_of_one(url, "bank", bank_hourly=runs)
+    lane = html.partition('aria-label="Runs"')[2].partition("</g>")[0]
+    assert re.findall("cdc-shape-[a-z]+", lane) == ["cdc-shape-tick", "cdc-shape-cross"]
+    assert f'to="/dags/bank_hourly/runs/{quote(f"r {due[1]}", safe="")}"' in lane
 
 
 def test_one_figure_draws_a_point(url: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened to a pipeline on one time axis, and whether its tables equal the source, on both databases."""
+"""Show what happened to a pipeline on one time axis, and whether its tables equal the source, on both databases."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = {
     "ALTER TABLE orders ADD COLUMN a INT": "mapping",
     "ALTER TABLE orders MODIFY a BIGINT": "barrier",
     "DROP TABLE orders": "destructive",
-    "ALTER SOMETHING": "unknown",
+    "ALTER TABLE orders ADD": "unknown",
 }
 
 
@@ -100,13 +100,13 @@ def test_tables_equal_the_source_unless_something_speaks_against_it(url: str) ->
     with ledger._database.writing() as connection:
         connection.execute(update(schema.pipelines).values(lake={"tables": "s3://lake"}))
     equal = equality_of(url)
-    assert [equal[name] for name in ("tables", "unsettled", "contradictions", "set_aside")] == [1, 0, 0, 0]
+    assert [equal[name] for name in ("tables", "unsettled", "contradictions", "quarantined")] == [1, 0, 0, 0]
     assert equal["source_time"] == "2026-11-20T09:00:00+00:00"
     assert equal["reads"] == ["SELECT * FROM delta.`s3://lake/shop/orders` VERSION AS OF 3;"]
     contradicted = state("orders", proof=Proof(contradictions={"key_there": 2}))
     batch(ledger, "shop", sync_run(9), [contradicted, state("a`b")], result={"quarantined": 4})
     worse = equality_of(url)
-    assert [worse[name] for name in ("contradictions", "set_aside", "set_aside_seq")] == [2, 4, 2]
+    assert [worse[name] for name in ("contradictions", "quarantined", "quarantined_seq")] == [2, 4, 2]
     batch(ledger, "shop", sync_run(10), [state("orders", PARKED)])
     assert (equality_of(url)["unsettled"], equality_of(url)["reads"]) == (1, [])
 
