@@ -30,7 +30,8 @@ function Need({ need }) {
       need.changes?.length > 0 && h(Fragment, null, h("dt", null, "Asks"), h("dd", null, h("ul", null, need.changes.map((change) => h(Change, { key: change.id, change }))))),
       h("dt", null, "What it means"), h("dd", null, need.means),
       h("dt", null, "What to do"), h("dd", null, need.do, need.hint && h("p", null, "The error itself says: ", need.hint),
-        need.commands.length > 0 && h(Copy, { text: need.commands.join("\n") }),
+        // Each by itself: whoever copies the first, which only shows, does not carry out the second.
+        need.commands.map((command) => h(Copy, { key: command, text: command })),
         need.operator && h("details", null, h("summary", null, "In a DAG"), h(Copy, { text: need.operator })))));
 }
 

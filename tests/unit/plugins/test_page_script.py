@@ -218,6 +218,14 @@ def test_every_part_of_a_filled_ledger_is_shown(url: str) -> None:
     assert "and 2 more records" in quarantine
 
 
+def test_a_command_that_decides_is_not_copied_with_the_one_that_shows(url: str) -> None:
+    why = {"code": "apply.approval_required", "reason": "[apply.approval_required] DROP TABLE"}
+    batch(Ledger(url), "bank", sync_run(9, "bank_hourly"), [state("accounts", TableStatus.PARKED, **why)])
+    needed = page_of_one(url, "bank").partition("cdc-needs")[2].partition("</section>")[0]
+    shown = [unescape(one) for one in re.findall(r"<pre[^>]*>(.*?)</pre>", needed)]
+    assert shown[:2] == ["airflow-cdc approve bank.yaml", "airflow-cdc approve bank.yaml shop.accounts"]
+
+
 def test_runs_of_the_dag_are_on_the_axis(url: str) -> None:
     batch(Ledger(url), "bank", sync_run(9, "bank_hourly"))
     due = [(datetime.now(UTC) - timedelta(hours=hours)).isoformat() for hours in (1, 2)]
