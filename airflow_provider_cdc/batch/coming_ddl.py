@@ -22,6 +22,7 @@ from airflow_provider_cdc.core.ddl.parser import parse
 from airflow_provider_cdc.core.ddl.statement import AlterTable, DropDatabase, DropTable, Statement, TruncateTable
 from airflow_provider_cdc.core.ddl.tokens import DdlError
 from airflow_provider_cdc.core.model.relation import RelationChange, RelationEvent
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.batch.source_log import SourceLog
@@ -78,6 +79,13 @@ def kind_of_relation(text: str, relation: RelationChange) -> DdlKind:
         case RelationEvent.DESCRIBED if relation.created or not _MAY_CONVERT.search(text):
             return DdlKind.MAPPING
     return DdlKind.BARRIER
+
+
+def kind_of_change(change: SchemaChange) -> DdlKind:
+    """Return what a recorded schema change does."""
+    if change.relation is not None:
+        return kind_of_relation(change.statement, change.relation)
+    return kind_of(change.statement, change.dialect)
 
 
 def _kind(statement: Statement) -> DdlKind:

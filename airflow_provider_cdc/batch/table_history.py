@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from airflow_provider_cdc.batch.approvals import asked_changes
-from airflow_provider_cdc.batch.coming_ddl import DdlKind, kind_of, kind_of_relation
+from airflow_provider_cdc.batch.coming_ddl import kind_of_change
 from airflow_provider_cdc.batch.result import table_states
 from airflow_provider_cdc.core.config import CdcPipeline, RunPolicy
 from airflow_provider_cdc.core.ddl.server import Server
@@ -167,15 +167,9 @@ def _version(version: SchemaVersion, at: Mapping[str, SchemaChange], asked: Sequ
         for c in version.schema.columns
     ]
     change = at.get(version.position)
-    kind = None if change is None or not change.statement else str(_kind_of(change))
+    kind = None if change is None or not change.statement else str(kind_of_change(change))
     by = [_asked_by(one) for one in asked if one.position == version.position and one.policy not in DENIABLE]
     return {**_origin(version.position, at), "kind": kind, "policy": by[0] if by else "apply", "columns": columns}
-
-
-def _kind_of(change: SchemaChange) -> DdlKind:
-    if change.relation is not None:
-        return kind_of_relation(change.statement, change.relation)
-    return kind_of(change.statement, change.dialect)
 
 
 def _taken(policy: str, otherwise: str) -> str:

@@ -19,6 +19,8 @@ from airflow_provider_cdc.ledger.records import time_text
 
 UNSETTLED = (TableStatus.PARKED, TableStatus.WAITING)
 
+_tables = schema.tables.c
+
 
 @dataclass(frozen=True)
 class UnsettledTable:
@@ -29,6 +31,7 @@ class UnsettledTable:
         does not have that batch any more.
     :param at_least: whether it may have been so for longer: earlier states of it were forgotten with the log.
     :param source_time: newest source time that its rows hold, microseconds since 1970; None before the first row.
+    :param code: of the error behind ``reason``, empty where none is.
     """
 
     pipeline: str
@@ -40,6 +43,8 @@ class UnsettledTable:
     since: str | None
     at_least: bool
     source_time: int | None
+    code: str
+    reason: str
 
 
 def store_attempt(connection: Connection, pipeline: str, code: str, owner: Owner | None) -> None:
@@ -58,11 +63,6 @@ def last_attempts(names: Sequence[str]) -> Select[Any]:
     return select(schema.attempts).where(schema.attempts.c.pipeline.in_(names))
 
 
-def failed_attempts(names: Sequence[str]) -> Select[Any]:
-    """Return the query of the pipelines whose last attempt failed: when, why, and in which task."""
-    return last_attempts(names).where(schema.attempts.c.code != "")
-
-
 def unsettled_tables(
     connection: Connection, names: Sequence[str], table_ids: Sequence[str] | None = None
 ) -> list[UnsettledTable]:
@@ -70,27 +70,18 @@ def unsettled_tables(
 
     :param table_ids: only these; None for all.
     """
-    t, v, other = schema.tables.c, schema.table_versions.alias(), schema.table_versions.alias()
-    of_table = (v.c.pipeline == t.pipeline, v.c.table_id == t.table_id)
-    of_other = (other.c.pipeline == t.pipeline, other.c.table_id == t.table_id)
-    settled = other.c.document.is_(None) | other.c.document["state"].as_string().not_in(UNSETTLED)
-    last_settled = select(func.max(other.c.seq)).where(*of_other, settled).correlate(schema.tables).scalar_subquery()
-    first = select(func.min(v.c.seq)).where(*of_table, v.c.seq > func.coalesce(last_settled, -1))
-    seq = first.correlate(schema.tables).scalar_subquery()
-    join = schema.tables.outerjoin(
-        schema.batches, (schema.batches.c.pipeline == t.pipeline) & (schema.batches.c.seq == seq)
-    )
+    seq, last_settled = _stopped_at()
     columns = (
-        t.pipeline,
-        t.table_id,
-        t.document,
+        _tables.pipeline,
+        _tables.table_id,
+        _tables.document,
         seq.label("seq"),
         schema.batches.c.planned_at,
         last_settled.label("ok"),
     )
-    query = select(*columns).select_from(join).where(t.pipeline.in_(names), t.state.in_(UNSETTLED))
+    query = _unsettled(columns, names)
     if table_ids is not None:
-        query = query.where(t.table_id.in_(table_ids))
+        query = query.where(_tables.table_id.in_(table_ids))
     return [
         UnsettledTable(
             row.pipeline,
@@ -102,9 +93,42 @@ def unsettled_tables(
             row.planned_at,
             row.ok is None and row.document.get("applied_seq", 0) > 0,
             row.document.get("source_time"),
+            row.document.get("code", ""),
+            row.document.get("reason", ""),
         )
         for row in connection.execute(query)
     ]
+
+
+def unsettled_since(connection: Connection, names: Sequence[str]) -> dict[str, dict[str, str | None]]:
+    """Return since when the first parked and the first waiting table of each pipeline has stopped, by state.
+
+    Pipelines without any are left out. The ISO time is None where the ledger does not have that batch any more.
+    """
+    columns = _tables.pipeline, _tables.state, func.min(schema.batches.c.planned_at).label("since")
+    query = _unsettled(columns, names).group_by(_tables.pipeline, _tables.state)
+    times: dict[str, dict[str, str | None]] = {}
+    for row in connection.execute(query):
+        times.setdefault(row.pipeline, {})[row.state] = row.since
+    return times
+
+
+def _unsettled(columns: Sequence[Any], names: Sequence[str]) -> Select[Any]:
+    """Return the query of parked and waiting tables, each with the batch from which on its changes are not applied."""
+    batch = (schema.batches.c.pipeline == _tables.pipeline) & (schema.batches.c.seq == _stopped_at()[0])
+    query = select(*columns).select_from(schema.tables.outerjoin(schema.batches, batch))
+    return query.where(_tables.pipeline.in_(names), _tables.state.in_(UNSETTLED))
+
+
+def _stopped_at() -> tuple[Any, Any]:
+    """Return the number of the batch since which a table is unsettled, and that of its last settled state before."""
+    v, other = schema.table_versions.alias(), schema.table_versions.alias()
+    of_table = (v.c.pipeline == _tables.pipeline, v.c.table_id == _tables.table_id)
+    of_other = (other.c.pipeline == _tables.pipeline, other.c.table_id == _tables.table_id)
+    settled = other.c.document.is_(None) | other.c.document["state"].as_string().not_in(UNSETTLED)
+    last_settled = select(func.max(other.c.seq)).where(*of_other, settled).correlate(schema.tables).scalar_subquery()
+    first = select(func.min(v.c.seq)).where(*of_table, v.c.seq > func.coalesce(last_settled, -1))
+    return first.correlate(schema.tables).scalar_subquery(), last_settled
 
 
 def records_since(connection: Connection, pipeline: str, seqs: Collection[int]) -> dict[int, int]:

@@ -18,6 +18,7 @@ from airflow_provider_cdc.observability.freshness import NEWEST, is_present, usu
 Document = dict[str, Any]
 
 # Samples of lag come each minute or less often: the shown intervals are the longer, the longer the time.
+_HOUR = len("2026-01-01T00")
 _INTERVALS = ((timedelta(hours=12), len("2026-01-01T00:00")), (timedelta(days=7), len("2026-01-01T00:0")))
 
 _pipelines, _progress = schema.pipelines.c, schema.progress.c
@@ -62,12 +63,27 @@ def _finite(number: float | None) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
 
+def sparklines(connection: Connection, names: Sequence[str], now: datetime) -> dict[str, list[float | None]]:
+    """Return the highest lag in seconds of each of the last 24 full hours, and of the hour of now, oldest first.
+
+    An hour in which nobody knew it has None. A pipeline without any is left out.
+    """
+    hours = [(now - timedelta(hours=ago)).strftime("%Y-%m-%dT%H") for ago in range(24, -1, -1)]
+    hour = func.substr(_progress.seen_at, 1, _HOUR)
+    query = select(_progress.pipeline, hour.label("hour"), func.max(_progress.lag_seconds).label("seconds"))
+    query = query.where(_progress.pipeline.in_(names), _progress.seen_at >= hours[0])
+    seen: dict[str, dict[str, float | None]] = {}
+    for row in connection.execute(query.group_by(_progress.pipeline, hour)):
+        seen.setdefault(row.pipeline, {})[row.hour] = _finite(row.seconds)
+    return {name: [values.get(hour) for hour in hours] for name, values in seen.items()}
+
+
 def lag(connection: Connection, pipeline: str, since: datetime, until: datetime) -> Document:
     """Return the highest lag of each interval between two times; their length follows from the distance.
 
     An interval without a known lag has None: nobody knows whether it was high.
     """
-    length = next((digits for longest, digits in _INTERVALS if until - since <= longest), len("2026-01-01T00"))
+    length = next((digits for longest, digits in _INTERVALS if until - since <= longest), _HOUR)
     interval = func.substr(_progress.seen_at, 1, length)
     query = (
         select(

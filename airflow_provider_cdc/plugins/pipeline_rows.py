@@ -6,28 +6,30 @@ Never values or bytes of records: of results only the members that are named her
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy.engine import Connection
-from sqlalchemy.sql import Select, func, select
+from sqlalchemy.sql import Select, case, func, select
 
-from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
+from airflow_provider_cdc.core.model.status import BatchStatus, ResultStatus, TableStatus
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.ledger import schema
 from airflow_provider_cdc.ledger.health import (
     UNSETTLED,
-    failed_attempts,
     last_attempts,
     records_since,
+    unsettled_since,
     unsettled_tables,
 )
 from airflow_provider_cdc.ledger.records import time_text
 from airflow_provider_cdc.observability.freshness import NEWEST
 from airflow_provider_cdc.plugins.batch_rows import of_result, run_of
-from airflow_provider_cdc.plugins.lag_rows import newest_figure, newest_figures
-from airflow_provider_cdc.plugins.pipeline_states import Runs, pipeline_state
+from airflow_provider_cdc.plugins.lag_rows import newest_figure, newest_figures, sparklines
+from airflow_provider_cdc.plugins.pipeline_states import GROUPS, Runs, Standing, standing
 from airflow_provider_cdc.plugins.running import running_progress
 
 Document = dict[str, Any]
@@ -39,11 +41,13 @@ _LOOK_BACK = 20
 _pipelines, _batches, _tables = schema.pipelines.c, schema.batches.c, schema.tables.c
 
 
-def readable_pipelines(connection: Connection, dag_ids: Collection[str], name: str | None = None) -> list[str]:
-    """Return the pipelines that a user may see: those of readable DAGs, and those that no DAG has run.
+def readable_pipelines(
+    connection: Connection, dag_ids: Collection[str], name: str | None = None
+) -> tuple[dict[str, str | None], int]:
+    """Return the pipelines that a user may see, each with its DAG, and the number of the others.
 
-    A pipeline is of the DAG that leased it last, of the DAG that ran its newest batches, and of the DAG whose attempt
-    was the last one.
+    He may see those of readable DAGs, and those that no DAG has run. A pipeline is of the DAG that ran its newest
+    batches, of the DAG that leased it last, and of the DAG whose attempt was the last one.
 
     :param dag_ids: DAGs that the user may read.
     :param name: look only for this one.
@@ -57,12 +61,16 @@ def readable_pipelines(connection: Connection, dag_ids: Collection[str], name: s
     query = select(*columns).select_from(join)
     if name is not None:
         query = query.where(_pipelines.name == name)
-    readable = []
+    readable: dict[str, str | None] = {}
+    hidden = 0
     for row in connection.execute(query):
-        owners = {dag_id for dag_id in (row.lease_dag_id, row.ran, row.tried) if dag_id is not None}
-        if not owners or owners & set(dag_ids):
-            readable.append(row.name)
-    return readable
+        owners = [dag_id for dag_id in (row.ran, row.lease_dag_id, row.tried) if dag_id is not None]
+        allowed = [dag_id for dag_id in owners if dag_id in dag_ids]
+        if allowed or not owners:
+            readable[row.name] = allowed[0] if allowed else None
+        else:
+            hidden += 1
+    return readable, hidden
 
 
 def _newest_seq() -> Any:
@@ -73,66 +81,118 @@ def _newest_seq() -> Any:
 
 
 def pipeline_page(
-    connection: Connection, dag_ids: Collection[str], *, search: str, offset: int, limit: int
+    connection: Connection,
+    dag_ids: Collection[str],
+    *,
+    search: str = "",
+    group: str | None = None,
+    offset: int = 0,
+    limit: int = 50,
 ) -> Document:
-    """Return some of the readable pipelines: failing ones first, then by parked and by waiting tables, then by name."""
-    total = connection.execute(select(func.count()).select_from(schema.pipelines)).scalar_one()
-    readable = readable_pipelines(connection, dag_ids)
-    matching = [name for name in readable if search.lower() in name.lower()]
-    unsettled = _unsettled(connection)
-    failing = {row.pipeline for row in connection.execute(failed_attempts(matching))}
-    by_state = {name: [-unsettled.get((name, str(state)), 0) for state in UNSETTLED] for name in matching}
-    matching.sort(key=lambda name: (name not in failing, *by_state[name], name))
-    shown = matching[offset : offset + limit]
+    """Return some of the readable pipelines: by group of states, of each first what is so for longest, then by name.
+
+    :param search: part of a pipeline's or of its DAG's name.
+    :param group: only those of this group of states.
+    """
+    dags, hidden = readable_pipelines(connection, dag_ids)
+    searched = [name for name, dag in dags.items() if search.lower() in f"{name}\n{dag or ''}".lower()]
+    known = read_standings(connection, searched)
+    groups = list(GROUPS)
+    matching = [name for name in searched if group is None or known[name].standing.group == group]
+
+    def urgency(name: str) -> tuple[int, str, str]:
+        one = known[name].standing
+        return groups.index(one.group), "" if one.group == "ok" else one.since or "", name
+
+    shown = sorted(matching, key=urgency)[offset : offset + limit]
     return {
-        "pipelines": pipelines(connection, shown, dag_ids),
+        "pipelines": pipelines(connection, shown, dags, dag_ids, known),
+        "counts": {name: Counter(one.standing.group for one in known.values())[name] for name in groups},
         "total": len(matching),
-        "hidden": total - len(readable),
+        "hidden": hidden,
     }
-
-
-def _unsettled(connection: Connection) -> dict[tuple[str, str], int]:
-    """Return the number of parked and of waiting tables by pipeline and state; pipelines without any are left out."""
-    query = select(_tables.pipeline, _tables.state, func.count()).where(_tables.state.in_(UNSETTLED))
-    query = query.group_by(_tables.pipeline, _tables.state)
-    return {(name, state): count for name, state, count in connection.execute(query)}
 
 
 def pipeline(connection: Connection, name: str, dag_ids: Collection[str]) -> Document:
     """Return the overview of one pipeline, with how many records were read since a table of it stopped."""
-    (line,) = pipelines(connection, [name], dag_ids)
+    dags, _ = readable_pipelines(connection, dag_ids, name)
+    (line,) = pipelines(connection, [name], dags, dag_ids, read_standings(connection, [name]))
     unsettled = unsettled_tables(connection, [name])
     counts = records_since(connection, name, {table.seq for table in unsettled}) if unsettled else {}
     return {**line, "unsettled_records": max(counts.values(), default=None)}
 
 
-def pipelines(connection: Connection, names: Sequence[str], dag_ids: Collection[str]) -> list[Document]:
+@dataclass(frozen=True)
+class Known:
+    """Hold what is with a pipeline, and what that was read from.
+
+    :param last: row of the newest batch and of the lease.
+    :param attempt: row of the last attempt, None without one.
+    :param lag: newest figure of its lag.
+    :param unsettled: since when tables have stopped, by state.
+    """
+
+    standing: Standing
+    runs: Runs
+    last: Any
+    attempt: Any
+    lag: Document | None
+    unsettled: Mapping[str, str | None]
+    rests: bool
+
+
+def read_standings(connection: Connection, names: Sequence[str]) -> dict[str, Known]:
+    """Return what is with each pipeline."""
+    now = datetime.now(UTC)
+    last = {row.name: row for row in connection.execute(_last_batches(names))}
+    figures = newest_figures(connection, names)
+    attempts = {row.pipeline: row for row in connection.execute(last_attempts(names))}
+    unsettled = unsettled_since(connection, names)
+    batch_times = _batch_times(connection, names)
+    known = {}
+    for name in names:
+        batch, attempt, stopped = last.get(name), attempts.get(name), unsettled.get(name, {})
+        lag, runs = newest_figure(figures.get(name, []), now), Runs.seen(batch_times.get(name, []), batch, attempt)
+        is_so = standing(stopped, batch, attempt, runs, lag, now)
+        known[name] = Known(is_so, runs, batch, attempt, lag, stopped, runs.rest(lag, now))
+    return known
+
+
+def pipelines(
+    connection: Connection,
+    names: Sequence[str],
+    dags: Mapping[str, str | None],
+    dag_ids: Collection[str],
+    known: Mapping[str, Known],
+) -> list[Document]:
     """Return the overview of each pipeline, in the order of the names."""
     now = datetime.now(UTC)
     tables = _table_counts(connection, names)
-    last = {row.name: row for row in connection.execute(_last_batches(names))}
-    cuts = _cuts(connection, list(last.values()))
-    figures = newest_figures(connection, names)
-    attempts = {row.pipeline: row for row in connection.execute(last_attempts(names))}
-    unsettled = unsettled_tables(connection, names)
-    batch_times = _batch_times(connection, names)
+    results = {row.pipeline: row for row in connection.execute(_last_results(names))}
+    cuts = _cuts(connection, names, results)
+    lags = sparklines(connection, names, now)
     lines = []
     for name in names:
-        counts, batch, attempt = tables.get(name, {}), last.get(name), attempts.get(name)
-        lag, runs = newest_figure(figures.get(name, []), now), Runs.seen(batch_times.get(name, []), batch, attempt)
-        rests = runs.rest(lag, now)
+        one, counts = known[name], tables.get(name, {})
+        has_batch = one.last is not None and one.last.seq is not None
+        outcome = results[name].outcome if name in results else None
         line = {
             "name": name,
-            "state": pipeline_state(counts, batch, attempt, now, rests=rests),
-            "rests": rests,
-            "ran_at": time_text(runs.ran_at),
-            "usual_seconds": runs.usual_seconds(),
+            "dag": dags.get(name),
+            "state": one.standing.state,
+            "group": one.standing.group,
+            "since": one.standing.since,
+            "rests": one.rests,
+            "ran_at": time_text(one.runs.ran_at),
+            "usual_seconds": one.runs.usual_seconds(),
+            "bound_seconds": one.runs.bound().total_seconds(),
             "tables": {state: counts.get(state, 0) for state in TableStatus},
-            "batch": _batch_line(batch, dag_ids, now) if batch is not None and batch.seq is not None else None,
+            "batch": _batch_line(one.last, outcome, dag_ids, now) if has_batch else None,
             "cut": _cut(cuts.get(name), counts),
-            "lag": lag,
-            "attempt": _failed_attempt(attempt, dag_ids),
-            "unsettled_since": min((t.since for t in unsettled if t.pipeline == name and t.since), default=None),
+            "lag": one.lag,
+            "lags": lags.get(name),
+            "attempt": _failed_attempt(one.attempt, dag_ids),
+            "unsettled_since": min(filter(None, one.unsettled.values()), default=None),
         }
         lines.append(line)
     return lines
@@ -148,37 +208,47 @@ def _table_counts(connection: Connection, names: Sequence[str]) -> dict[str, dic
 
 
 def _last_batches(names: Sequence[str]) -> Select[Any]:
-    """Return the query of each pipeline's newest batch, with outcome and cut, and of who works on it."""
-    newest = _newest_seq()
-    join = schema.pipelines.outerjoin(schema.batches, (_batches.pipeline == _pipelines.name) & (_batches.seq == newest))
+    """Return the query of each pipeline's newest batch, and of who works on it; without what it brought.
+
+    Results are large: only of a batch that is not done the outcome is read, since the state depends on it.
+    """
+    join = schema.pipelines.outerjoin(
+        schema.batches, (_batches.pipeline == _pipelines.name) & (_batches.seq == _newest_seq())
+    )
     columns = [_pipelines.name, _pipelines.lease_owner, _pipelines.lease_since]
     columns += [_pipelines.lease_until, _pipelines.lease_token]
-    columns += [column for column in schema.batches.columns if column.name not in ("start", "end", "topics", "lost")]
-    return (
-        select(
-            *_without_result(columns),
-            of_result(_batches, "status").as_string().label("outcome"),
-            of_result(_batches, "cut").label("cut"),
-        )
-        .select_from(join)
-        .where(_pipelines.name.in_(names))
+    large = ("start", "end", "topics", "lost", "result")
+    columns += [column for column in schema.batches.columns if column.name not in large]
+    outcome = case((_batches.status == BatchStatus.PLANNED, of_result(_batches, "status").as_string()))
+    return select(*columns, outcome.label("outcome")).select_from(join).where(_pipelines.name.in_(names))
+
+
+def _last_results(names: Sequence[str]) -> Select[Any]:
+    """Return the query of outcome and cut of each pipeline's newest batch."""
+    join = schema.pipelines.join(
+        schema.batches, (_batches.pipeline == _pipelines.name) & (_batches.seq == _newest_seq())
     )
+    outcome, cut = of_result(_batches, "status").as_string(), of_result(_batches, "cut")
+    columns = _batches.pipeline, outcome.label("outcome"), cut.label("cut")
+    return select(*columns).select_from(join).where(_pipelines.name.in_(names))
 
 
-def _without_result(columns: Sequence[Any]) -> list[Any]:
-    return [column for column in columns if column.name != "result"]
-
-
-def _cuts(connection: Connection, last: Sequence[Any]) -> dict[str, Document]:
+def _cuts(connection: Connection, names: Sequence[str], last: Mapping[str, Any]) -> dict[str, Document]:
     """Return the cut of each pipeline's newest batch that applied something.
 
-    :param last: rows of :func:`_last_batches`; mostly the batch is among them.
+    :param last: rows of :func:`_last_results`; mostly the batch is among them.
     """
-    cuts = {row.name: row.cut for row in last if row.outcome in _APPLIED}
-    others = [row.name for row in last if row.seq is not None and row.name not in cuts]
+    cuts = {name: row.cut for name, row in last.items() if row.outcome in _APPLIED}
+    others = [name for name in names if name in last and name not in cuts]
     if others:
         cuts |= {row.pipeline: row.cut for row in connection.execute(_earlier_cuts(others))}
     return cuts
+
+
+def cut_of(connection: Connection, pipeline: str) -> Document | None:
+    """Return the cut of a pipeline's newest batch that applied something, as the ledger has it; None without one."""
+    results = {row.pipeline: row for row in connection.execute(_last_results([pipeline]))}
+    return _cuts(connection, [pipeline], results).get(pipeline)
 
 
 def _earlier_cuts(names: Sequence[str]) -> Select[Any]:
@@ -215,11 +285,11 @@ def _failed_attempt(row: Any, dag_ids: Collection[str]) -> Document | None:
     return {"at": row.at, "code": printable(row.code), "run": run_of(row, dag_ids)}
 
 
-def _batch_line(row: Any, dag_ids: Collection[str], now: datetime) -> Document:
+def _batch_line(row: Any, outcome: str | None, dag_ids: Collection[str], now: datetime) -> Document:
     return {
         "seq": row.seq,
         "status": row.status,
-        "outcome": row.outcome,
+        "outcome": outcome,
         "until": row.until,
         "planned_at": row.planned_at,
         "committed_at": row.committed_at,

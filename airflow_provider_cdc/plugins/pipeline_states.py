@@ -1,16 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Say in one word what is with a pipeline; nothing that has become old counts as good news."""
+"""Say in one word what is with a pipeline, and since when; nothing that has become old counts as good news."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow_provider_cdc.core.model.status import BatchStatus, ResultStatus
+from airflow_provider_cdc.core.model.status import BatchStatus, ResultStatus, TableStatus
 from airflow_provider_cdc.ledger.health import UNSETTLED
+from airflow_provider_cdc.ledger.records import time_text
 from airflow_provider_cdc.observability.freshness import FIRST_RUN, longest_age, usual_distance
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "failing": (ResultStatus.REFUSED, ResultStatus.CRASHED, "failing"),
+    "parked": (TableStatus.PARKED,),
+    "waiting": (TableStatus.WAITING,),
+    "late": ("interrupted", "stale", "late"),
+    "new": ("new",),
+    "ok": ("running", "ok"),
+}
+"""States by what they ask of a person, the most urgent group first."""
 
 
 @dataclass(frozen=True)
@@ -40,38 +51,80 @@ class Runs:
         usual = usual_distance(self.batches)
         return None if usual is None else usual.total_seconds()
 
+    def bound(self) -> timedelta:
+        """Return how long the pipeline may rest, and how late it may be: twice the usual distance, first a day."""
+        return longest_age(self.batches, FIRST_RUN)
+
     def rest(self, lag: Mapping[str, Any] | None, now: datetime) -> bool:
-        """Return whether nobody has run the pipeline for longer than twice the usual distance, or for a day.
+        """Return whether nobody has run the pipeline for longer than its bound.
 
         It may rest where somebody looks and nothing is there to run for.
 
         :param lag: newest figure of its lag.
         """
         idle = lag is not None and lag["present"] and lag["records"] == 0
-        return self.ran_at is not None and now - self.ran_at > longest_age(self.batches, FIRST_RUN) and not idle
+        return self.ran_at is not None and now - self.ran_at > self.bound() and not idle
 
 
-def pipeline_state(tables: Mapping[str, int], last: Any, attempt: Any, now: datetime, *, rests: bool) -> str:
-    """Return one word for a pipeline, the worst that is true.
+@dataclass(frozen=True)
+class Standing:
+    """Say what is with a pipeline.
 
-    :param tables: number of tables by state.
+    :param state: one word, the worst that is true.
+    :param since: ISO time since which it is so at least; None where nobody knows.
+    """
+
+    state: str
+    since: str | None
+
+    @property
+    def group(self) -> str:
+        """Name of the group of states."""
+        return next(group for group, states in GROUPS.items() if self.state in states)
+
+
+def standing(
+    unsettled: Mapping[str, str | None],
+    last: Any,
+    attempt: Any,
+    runs: Runs,
+    lag: Mapping[str, Any] | None,
+    now: datetime,
+) -> Standing:
+    """Return what is with a pipeline.
+
+    :param unsettled: since when tables have stopped, by state.
     :param last: row of the newest batch with ``outcome`` and the lease; None, or without status, where there is none.
     :param attempt: row of the last attempt.
-    :param rests: whether nobody runs it.
+    :param lag: newest figure of its lag.
     """
-    planned = last is not None and last.status == BatchStatus.PLANNED
+    known = last is not None and last.status is not None
+    planned = known and last.status == BatchStatus.PLANNED
     if planned and last.outcome in (ResultStatus.REFUSED, ResultStatus.CRASHED):
-        return str(last.outcome)
+        return Standing(str(last.outcome), last.planned_at)
     if attempt is not None and attempt.code:
-        return "failing"
+        return Standing("failing", (last.committed_at or last.planned_at) if known else attempt.at)
     for state in UNSETTLED:
-        if tables.get(state):
-            return str(state)
-    if last is None or last.status is None:
-        return "new"
+        if state in unsettled:
+            return Standing(str(state), unsettled[state])
+    if not known:
+        return Standing("new", None)
+    if planned and _is_held(last, now):
+        return Standing("running", last.lease_since)
     if planned:
-        return "running" if _is_held(last, now) else "interrupted"
-    return "stale" if rests else "ok"
+        return Standing("interrupted", last.lease_until or last.planned_at)
+    if runs.rest(lag, now):
+        return Standing("stale", time_text(runs.ran_at))
+    behind = _late_since(lag, runs)
+    return Standing("ok", last.committed_at) if behind is None else Standing("late", behind)
+
+
+def _late_since(lag: Mapping[str, Any] | None, runs: Runs) -> str | None:
+    """Return the time up to which everything is applied, where that is longer ago than the pipeline's bound."""
+    if lag is None or not lag["present"] or lag["records"] == 0 or lag["seconds"] is None:
+        return None
+    behind = timedelta(seconds=lag["seconds"])
+    return time_text(datetime.fromisoformat(lag["seen_at"]) - behind) if behind > runs.bound() else None
 
 
 def _is_held(row: Any, now: datetime) -> bool:

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
+from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
+from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_view
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
@@ -20,23 +22,21 @@ from sqlalchemy.engine import Connection
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.plugins import (
     batch_rows,
-    lag_rows,
+    dag_rows,
+    equality_rows,
+    needs,
     pipeline_rows,
     quarantine_rows,
     schema_change_rows,
     table_rows,
+    timeline_rows,
 )
 from airflow_provider_cdc.plugins.ledgers import PageLedger, page_ledgers, state_of
 
 log = logging.getLogger(__name__)
 
 LONGEST_LAG = timedelta(days=31)
-_MEDIA = {
-    "page.js": "text/javascript",
-    "page.css": "text/css",
-    "icon.svg": "image/svg+xml",
-    "icon-dark.svg": "image/svg+xml",
-}
+_MEDIA = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 # What is answered here is data, a script or an icon: none of it is a document that may load or embed anything.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -96,7 +96,7 @@ def _answer_of(name: str, ledger: str | None, dags: set[str], work: Work) -> JSO
 
     def work_if_readable(connection: Connection) -> dict[str, Any]:
         # PostgreSQL refuses a NUL character.
-        readable = "\0" not in name and pipeline_rows.readable_pipelines(connection, dags, name)
+        readable = "\0" not in name and pipeline_rows.readable_pipelines(connection, dags, name)[0]
         return work(connection) if readable else {"missing": True}
 
     candidates = list(page_ledgers().values()) if ledger is None else [_ledger(ledger)]
@@ -122,25 +122,50 @@ def ledgers() -> JSONResponse:
 
 
 @router.get("/api/pipelines")
-def pipelines(ledger: str, dags: Dags, search: Search = "", offset: Offset = 0, limit: Limit = 50) -> JSONResponse:
-    """Return pipelines of a ledger."""
-    work = lambda c: pipeline_rows.pipeline_page(c, dags, search=search, offset=offset, limit=limit)  # noqa: E731
-    return JSONResponse(_answer(_ledger(ledger), work))
+def pipelines(
+    ledger: str,
+    dags: Dags,
+    session: SessionDep,
+    search: Search = "",
+    group: Literal["failing", "parked", "waiting", "late", "new", "ok"] | None = None,
+    offset: Offset = 0,
+    limit: Limit = 50,
+) -> JSONResponse:
+    """Return pipelines of a ledger, and the number of those in each group of states."""
+    options: dict[str, Any] = {"search": search, "group": group, "offset": offset, "limit": limit}
+    answer = _answer(_ledger(ledger), lambda c: pipeline_rows.pipeline_page(c, dags, **options))
+    return JSONResponse({**answer, "dags": dag_rows.dags(session, _dags_of(answer.get("pipelines", ())))})
 
 
 @router.get("/api/pipelines/{name}")
-def pipeline(name: str, dags: Dags, ledger: Ledger = None) -> JSONResponse:
+def pipeline(name: str, dags: Dags, session: SessionDep, ledger: Ledger = None) -> JSONResponse:
     """Return the overview of one pipeline."""
-    return _answer_of(name, ledger, dags, lambda c: {"pipeline": pipeline_rows.pipeline(c, name, dags)})
+
+    def work(connection: Connection) -> dict[str, Any]:
+        line = pipeline_rows.pipeline(connection, name, dags)
+        return {"pipeline": line, "dags": dag_rows.dags(session, _dags_of([line]))}
+
+    return _answer_of(name, ledger, dags, work)
 
 
-@router.get("/api/pipelines/{name}/lag")
-def lag(name: str, dags: Dags, ledger: Ledger = None, since: datetime | None = None) -> JSONResponse:
-    """Return a pipeline's lag over time."""
+def _dags_of(lines: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the DAGs of pipelines; they are readable."""
+    return {line["dag"] for line in lines if line["dag"] is not None}
+
+
+@router.get("/api/pipelines/{name}/needs")
+def pipeline_needs(name: str, dags: Dags, ledger: Ledger = None) -> JSONResponse:
+    """Return what of a pipeline needs a person, and what to do."""
+    return _answer_of(name, ledger, dags, lambda c: needs.needs(c, name, dags))
+
+
+@router.get("/api/pipelines/{name}/timeline")
+def timeline(name: str, dags: Dags, ledger: Ledger = None, since: datetime | None = None) -> JSONResponse:
+    """Return a pipeline's lag over time, and what happened."""
     now = datetime.now(UTC)
     begin = now - timedelta(days=1) if since is None else since if since.tzinfo else since.replace(tzinfo=UTC)
     begin = max(begin, now - LONGEST_LAG)
-    return _answer_of(name, ledger, dags, lambda c: lag_rows.lag(c, name, begin, now))
+    return _answer_of(name, ledger, dags, lambda c: timeline_rows.timeline(c, name, dags, begin, now))
 
 
 @router.get("/api/pipelines/{name}/batches")
@@ -185,12 +210,22 @@ def table_history(
 
 @router.get("/api/pipelines/{name}/schema-changes")
 def schema_changes(
-    name: str, dags: Dags, ledger: Ledger = None, before: Before = None, limit: Limit = 25
+    name: str,
+    dags: Dags,
+    ledger: Ledger = None,
+    before: Before = None,
+    limit: Limit = 25,
+    snapshot: bool = False,
 ) -> JSONResponse:
     """Return schema changes of a pipeline."""
-    return _answer_of(
-        name, ledger, dags, lambda c: schema_change_rows.schema_changes(c, name, before=before, limit=limit)
-    )
+    options: dict[str, Any] = {"before": before, "limit": limit, "snapshot": snapshot}
+    return _answer_of(name, ledger, dags, lambda c: schema_change_rows.schema_changes(c, name, **options))
+
+
+@router.get("/api/pipelines/{name}/equality")
+def equality(name: str, dags: Dags, ledger: Ledger = None) -> JSONResponse:
+    """Return whether all tables equal the source at one time, and what speaks against it."""
+    return _answer_of(name, ledger, dags, lambda c: equality_rows.equality(c, name))
 
 
 @router.get("/api/pipelines/{name}/quarantine")
@@ -201,13 +236,16 @@ def quarantine(name: str, dags: Dags, ledger: Ledger = None, before: Before = No
 
 @router.get("/{file}")
 def static_file(file: str) -> Response:
-    """Return the script, the styles or an icon."""
-    if file not in _MEDIA:
+    """Return a script, the styles or an icon."""
+    content = _static_files().get(file)
+    if content is None:
         raise HTTPException(404)
     # The address carries the release; a browser asks again all the same, for checkouts that are edited.
-    return Response(_content(file), media_type=_MEDIA[file], headers={"Cache-Control": "private, no-cache"})
+    media = _MEDIA[PurePath(file).suffix]
+    return Response(content, media_type=media, headers={"Cache-Control": "private, no-cache"})
 
 
 @cache
-def _content(file: str) -> bytes:
-    return files("airflow_provider_cdc.plugins").joinpath("static", file).read_bytes()
+def _static_files() -> dict[str, bytes]:
+    folder = files("airflow_provider_cdc.plugins").joinpath("static")
+    return {file.name: file.read_bytes() for file in folder.iterdir() if PurePath(file.name).suffix in _MEDIA}

@@ -10,6 +10,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,11 +115,14 @@ def main(port: str) -> None:
     from airflow.utils.session import create_session
 
     initdb()
+    soon = datetime.now(UTC) + timedelta(minutes=20)
     with create_session() as session:
         session.add(DagBundleModel(name="tests"))
         session.flush()
         for dag_id in DAGS:
-            session.add(DagModel(dag_id=dag_id, bundle_name="tests"))
+            dag = DagModel(dag_id=dag_id, bundle_name="tests", is_stale=False, is_paused=dag_id == DAGS[1])
+            dag.timetable_summary, dag.next_dagrun_create_after = "0 * * * *", soon
+            session.add(dag)
     sys.argv = ["airflow", "api-server", "--port", port, "--host", "127.0.0.1", "--apps", "core", "--workers", "1"]
     airflow()
 

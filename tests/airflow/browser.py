@@ -60,8 +60,7 @@ class Browser:
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self._call(f"{domain}.enable")
-        size = {"width": width, "height": height}
-        self._call("Emulation.setDeviceMetricsOverride", **size, deviceScaleFactor=1, mobile=False)
+        self.resize(width, height)
 
     def __enter__(self) -> Browser:
         return self
@@ -85,6 +84,18 @@ class Browser:
         media = [{"name": "prefers-color-scheme", "value": theme}]
         self._call("Emulation.setEmulatedMedia", features=media)
         self._call("Page.navigate", url=url)
+
+    def resize(self, width: int, height: int) -> None:
+        """Give the window another size."""
+        size = {"width": width, "height": height}
+        self._call("Emulation.setDeviceMetricsOverride", **size, deviceScaleFactor=1, mobile=False)
+
+    def press(self, key: str) -> None:
+        """Press a key, ``Tab`` or ``Enter``."""
+        code = {"Tab": 9, "Enter": 13}[key]
+        more = {"text": "\r"} if key == "Enter" else {}
+        for kind in ("keyDown", "keyUp"):
+            self._call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **more)
 
     def evaluate(self, expression: str) -> Any:
         """Return the value of an expression."""

@@ -20,12 +20,14 @@ from tests.airflow.api_server import ADMIN, DAGS, NO_PAGE, ONE_DAG, VIEWER, ApiS
 from tests.airflow.browser import Browser, NoBrowser
 from tests.airflow.installed import needs_airflow
 from tests.airflow.page_ledger import HOSTILE, SECRET, VALUE, fill
+from tests.airflow.page_states import REAL, STATES, fill_states
 
 pytestmark = [pytest.mark.airflow, needs_airflow(3, 1)]  # plugins have pages of their own since then
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "airflow_provider_cdc" / "plugins" / "static"
 FILLED, AWAY, MISSING, NO_URL = "cdc_filled", "postgresql away", "sqlite none.db", "not a database URL"
+ALL_STATES = "sqlite ledger.db"
 PARAMETERS = {"ledger": FILLED, "table_id": f"shop.{HOSTILE}"}
 
 
@@ -34,7 +36,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     folder = tmp_path_factory.mktemp("api-server")
     fill(f"sqlite:///{folder / 'ledger.db'}")
     connection = {"conn_type": "cdc_ledger", "password": SECRET, "extra": {"sqlite_file": str(folder / "ledger.db")}}
-    ledgers = [FILLED, f"postgresql://ann:{SECRET}@127.0.0.1:1/away", f"sqlite:///{folder / 'none.db'}", "://x"]
+    (folder / "states").mkdir()
+    states = fill_states(folder / "states")
+    ledgers = [FILLED, states, f"postgresql://ann:{SECRET}@127.0.0.1:1/away", f"sqlite:///{folder / 'none.db'}", "://x"]
     running = ApiServer(
         folder,
         {"AIRFLOW_CONN_CDC_FILLED": json.dumps(connection), "AIRFLOW__CDC__PAGE_LEDGERS": ",".join(ledgers)},
@@ -66,7 +70,7 @@ def json_of(server: ApiServer, path: str, user: str = ADMIN, **parameters: str) 
 
 
 def test_every_route_demands_a_login_and_the_right_to_plugins(server: ApiServer) -> None:
-    assert len(addresses()) == 13
+    assert len(addresses()) == 11 + len(list(STATIC.iterdir()))
     for address in addresses():
         anonymous, refused = server.get(address, None, **PARAMETERS), server.get(address, NO_PAGE, **PARAMETERS)
         assert (anonymous[0], refused[0]) == (401, 403), address
@@ -88,10 +92,20 @@ def test_a_user_sees_the_pipelines_of_the_dags_that_he_may_read(server: ApiServe
         page = json_of(server, "pipelines", user, ledger=FILLED)
         return [line["name"] for line in page["pipelines"]], page["hidden"]
 
-    assert seen(ADMIN) == seen(VIEWER) == (["shop", "bank", "by_hand", "crashed"], 1)
+    assert seen(ADMIN) == seen(VIEWER) == (["crashed", "shop", "bank", "by_hand"], 1)
     assert seen(ONE_DAG) == (["bank", "by_hand"], 3)
     assert server.get("/cdc/api/pipelines/bank", ONE_DAG)[0] == 200
-    for part in ("", "/lag", "/batches", "/tables", "/table-history", "/schema-changes", "/quarantine"):
+    for part in (
+        "",
+        "/needs",
+        "/timeline",
+        "/equality",
+        "/batches",
+        "/tables",
+        "/table-history",
+        "/schema-changes",
+        "/quarantine",
+    ):
         assert server.get(f"/cdc/api/pipelines/shop{part}", ONE_DAG, ledger=FILLED, table_id="shop.orders")[0] == 404
         assert server.get(f"/cdc/api/pipelines/none{part}", ADMIN, ledger=FILLED, table_id="x")[0] == 404
 
@@ -101,7 +115,7 @@ def test_a_user_sees_the_pipelines_of_the_dags_that_he_may_read(server: ApiServe
 
 def test_no_answer_has_a_secret_or_a_row_value(server: ApiServer) -> None:
     texts = [server.get(address, ADMIN, **PARAMETERS)[1] for address in addresses()]
-    for ledger in (FILLED, AWAY, MISSING, NO_URL):
+    for ledger in (FILLED, ALL_STATES, AWAY, MISSING, NO_URL):
         texts.append(server.get("/cdc/api/pipelines", ADMIN, ledger=ledger)[1])
     for user in (ADMIN, VIEWER):
         texts.append(server.get("/cdc/api/ledgers", user)[1])
@@ -111,7 +125,7 @@ def test_no_answer_has_a_secret_or_a_row_value(server: ApiServer) -> None:
 
 
 def test_the_script_writes_text_nodes_only() -> None:
-    script = (STATIC / "page.js").read_text()
+    script = "".join(file.read_text() for file in sorted(STATIC.glob("*.js")))
     forbidden = (
         r"innerHTML|outerHTML|insertAdjacent|dangerouslySet|document\.write|\beval\b|new Function|srcdoc|\bhref:"
     )
@@ -123,14 +137,14 @@ def test_the_script_writes_text_nodes_only() -> None:
 
 
 def test_a_ledger_that_cannot_be_read_is_a_state(server: ApiServer) -> None:
-    assert json_of(server, "ledgers")["ledgers"] == [FILLED, AWAY, MISSING, NO_URL]
+    assert json_of(server, "ledgers")["ledgers"] == [FILLED, ALL_STATES, AWAY, MISSING, NO_URL]
     states = {name: json_of(server, "pipelines", ledger=name)["ledger"] for name in (AWAY, MISSING, NO_URL)}
     assert states == {
         AWAY: {"name": AWAY, "state": "unreachable", "code": "ledger.unavailable"},
         MISSING: {"name": MISSING, "state": "missing", "code": "ledger.missing"},
         NO_URL: {"name": NO_URL, "state": "unusable", "code": "configuration"},
     }
-    assert json_of(server, "pipelines/shop/lag", ledger=AWAY)["ledger"]["state"] == "unreachable"
+    assert json_of(server, "pipelines/shop/timeline", ledger=AWAY)["ledger"]["state"] == "unreachable"
     assert "connection failed" in server.log or "does not answer" in server.log
 
 
@@ -143,13 +157,13 @@ def test_odd_parameters_are_refused_or_find_nothing(server: ApiServer) -> None:
     shop = "/cdc/api/pipelines/shop"
     for path, parameters in (
         ("/batches", {"limit": "1000"}), ("/batches", {"before": "-1"}), ("/tables", {"state": "x"}),
-        ("/lag", {"since": "yesterday"}), ("/tables", {"offset": "x"}),
+        ("/timeline", {"since": "yesterday"}), ("/tables", {"offset": "x"}),
     ):  # fmt: skip
         assert server.get(shop + path, ADMIN, **parameters)[0] == 422, path
     assert server.get(f"{shop}%00", ADMIN, ledger=FILLED)[0] == 404
     assert json_of(server, "pipelines/shop/tables", search="\0")["tables"] == []
     assert json_of(server, "pipelines/shop/tables", search="'; DROP TABLE cdc_tables; --")["tables"] == []
-    assert json_of(server, "pipelines/shop/lag", since="2000-01-01T00:00:00Z")["points"]
+    assert json_of(server, "pipelines/shop/timeline", since="2000-01-01T00:00:00Z")["points"]
     versions = json_of(server, "pipelines/shop/table-history", table_id=f"shop.{HOSTILE}")["versions"]
     assert [line["state"] for line in versions] == ["parked"]
 
@@ -205,17 +219,18 @@ def test_a_browser_shows_pipelines_and_one_of_them(
     server: ApiServer, browser: Browser, theme: str, tmp_path: Path
 ) -> None:
     browser.open(f"{server.url}/plugin/cdc", theme)
-    browser.wait_for("document.querySelectorAll('.cdc table tbody tr').length == 4")
+    browser.wait_for("document.querySelectorAll('.cdc table').length == 2")
     browser.wait_for("document.querySelectorAll('.cdc-note-bad').length == 2")
     browser.wait_for("document.querySelectorAll('.cdc-welcome').length == 1")
-    assert text_of(browser, ".cdc tbody td:first-child").split("\n") == ["shop", "bank", "by_hand", "crashed"]
+    first = ".cdc-section:first-of-type tbody td:first-child"
+    assert text_of(browser, first).split("\n") == ["crashed", "shop", "bank", "by_hand"]
     assert "not reachable from the api-server" in text_of(browser, ".cdc-note-bad")
     browser.screenshot(tmp_path / f"list-{theme}.png")
 
-    browser.evaluate("document.querySelector('.cdc tbody a').click()")
+    browser.evaluate("[...document.querySelectorAll('.cdc tbody a')].find(e => e.innerText == 'shop').click()")
     browser.wait_for("document.querySelectorAll('.cdc-plot .cdc-line').length == 2")  # an hour is not known
     browser.wait_for(
-        "document.querySelectorAll('.cdc-section').length == 5 && !document.body.innerText.includes('Loading')"
+        "document.querySelectorAll('.cdc-section').length == 6 && !document.body.innerText.includes('Loading')"
     )
     link = browser.evaluate("document.querySelector('.cdc td a').pathname")
     assert link == f"/dags/{DAGS[0]}/runs/scheduled__2026-11-20T09%3A00%3A00%2B00%3A00/tasks/sync"
@@ -241,3 +256,66 @@ def test_the_colours_follow_the_theme(server: ApiServer, browser: Browser) -> No
 
     light, dark = colours("light"), colours("dark")
     assert not set(light) & set(dark)
+
+
+# ---- pictures of each state
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder that has the pictures of a run afterwards."""
+    artefacts = os.environ.get("CDC_ARTEFACTS")
+    folder = Path(artefacts) / "page" if artefacts else tmp_path_factory.mktemp("page")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+WIDE, NARROW = (1440, 1800), (420, 3000)
+LOADED = "!!document.querySelector('.cdc-section') && !document.body.innerText.includes('Loading')"
+
+
+def overflows(browser: Browser) -> bool:
+    return bool(browser.evaluate("(e => e.scrollWidth > e.clientWidth)(document.querySelector('main.cdc'))"))
+
+
+@pytest.mark.parametrize(("size", "theme"), [(WIDE, "light"), (WIDE, "dark"), (NARROW, "light")])
+def test_each_state_is_a_word_on_every_size_and_theme(
+    server: ApiServer, browser: Browser, pictures: Path, size: tuple[int, int], theme: str
+) -> None:
+    browser.resize(*size)
+    browser.open(f"{server.url}/plugin/cdc", theme)
+    browser.wait_for("document.querySelectorAll('.cdc table').length == 2")
+    browser.wait_for("document.querySelectorAll('.cdc-note-bad').length == 2")
+    label = f"{theme}-{size[0]}"
+    browser.screenshot(pictures / f"list-{label}.png")
+    assert not overflows(browser)
+    seen = text_of(browser, ".cdc-section:nth-of-type(2) .cdc-state")
+    assert {word.split()[-1] for word in seen.splitlines()} == set(STATES.values())
+    assert "✕ 3 failing" in text_of(browser, ".cdc-section:nth-of-type(2) .cdc-strip")
+    shown = (REAL, "asks") if (size, theme) != (WIDE, "light") else STATES
+    for name in shown:
+        address = f"/plugin/cdc?pipeline={name}&ledger={ALL_STATES.replace(' ', '%20')}"
+        # as a click on a link does: Airflow's own scripts are not loaded again
+        browser.evaluate(f"history.pushState(null, '', '{address}'), dispatchEvent(new PopStateEvent('popstate'))")
+        browser.wait_for(f"document.querySelector('.cdc h1')?.innerText == '{name}' && {LOADED}")
+        assert not overflows(browser)
+        calm = STATES[name] in ("new", "running", "ok")
+        if name == "asks":
+            lanes = browser.evaluate("[...document.querySelectorAll('.cdc-plot g')].map(e => e.ariaLabel)")
+            assert lanes == ["Batches", "DDL", "Decisions", "Stopped tables"]
+        assert ("WHAT TO DO" in text_of(browser, ".cdc-needs").upper()) != calm, name
+        browser.screenshot(pictures / f"{STATES[name]}-{name}-{label}.png")
+    browser.resize(1440, 1000)
+    assert not [message for message in browser.messages if "cdc" in message], browser.messages
+
+
+def test_a_count_filters_by_keyboard(server: ApiServer, browser: Browser) -> None:
+    browser.open(f"{server.url}/plugin/cdc")
+    browser.wait_for("document.querySelectorAll('.cdc-strip').length == 2")
+    browser.evaluate("document.querySelector('.cdc input').focus()")
+    browser.press("Tab")
+    assert "failing" in browser.evaluate("document.activeElement.innerText")
+    browser.press("Enter")
+    browser.wait_for("document.querySelectorAll('.cdc-section:first-of-type tbody tr').length == 1")
+    assert text_of(browser, ".cdc-section:first-of-type tbody td:first-child") == "crashed"
+    assert browser.evaluate("location.search.includes('group=failing')")

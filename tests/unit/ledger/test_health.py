@@ -6,14 +6,14 @@ from __future__ import annotations
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.ledger import Ledger, TaskTry
 from airflow_provider_cdc.ledger.database import Database
-from airflow_provider_cdc.ledger.health import failed_attempts
+from airflow_provider_cdc.ledger.health import last_attempts
 from tests.airflow.page_ledger import batch, state, sync_run
 
 
 def failed(url: str) -> dict[str, tuple[str, str | None]]:
     with Database(url, read_only=True).reading() as connection:
-        rows = connection.execute(failed_attempts(["shop", "bank"]))
-        return {row.pipeline: (row.code, row.dag_id) for row in rows}
+        rows = connection.execute(last_attempts(["shop", "bank"]))
+        return {row.pipeline: (row.code, row.dag_id) for row in rows if row.code}
 
 
 def test_the_last_attempt_counts(url: str) -> None:

@@ -25,11 +25,13 @@ from airflow_provider_cdc.ledger.database import Database
 from airflow_provider_cdc.ledger.records import time_text
 from airflow_provider_cdc.plugins import (
     batch_rows,
-    lag_rows,
+    equality_rows,
+    needs,
     pipeline_rows,
     quarantine_rows,
     schema_change_rows,
     table_rows,
+    timeline_rows,
 )
 from airflow_provider_cdc.plugins.ledgers import PageLedger, state_of
 from tests.airflow.page_ledger import DAG, batch, fill, looked, run_ago, state, sync_run
@@ -54,30 +56,37 @@ def rendered(search: str, answers: dict[str, Any]) -> str:
 
 
 def text(html: str) -> str:
-    """Return what is read on a page: each element's text apart."""
+    """Return what is read on a page: each element's text apart, without signs that only repeat a word."""
+    html = re.sub(r'<span aria-hidden="true">[^<]*</span>', "", html)
     return " ".join(unescape(re.sub(r"<[^>]*>", "\n", html)).split())
 
 
 def page_of(url: str) -> str:
     """Return the HTML of the list of a ledger's pipelines."""
     with Database(url, read_only=True).reading() as connection:
-        listed = pipeline_rows.pipeline_page(connection, DAGS, search="", offset=0, limit=50)
+        listed = pipeline_rows.pipeline_page(connection, DAGS)
     return rendered("", {"ledgers": {"ledgers": ["cdc"]}, "pipelines": {**OK, **listed}})
 
 
-def page_of_one(url: str, name: str) -> str:
-    """Return the HTML of one pipeline."""
+def page_of_one(url: str, name: str, **airflow: Any) -> str:
+    """Return the HTML of one pipeline.
+
+    :param airflow: answers of Airflow's own interface by DAG.
+    """
     now = datetime.now(UTC)
     with Database(url, read_only=True).reading() as c:
         parts = {
             "": {"pipeline": pipeline_rows.pipeline(c, name, DAGS)},
-            "/lag": lag_rows.lag(c, name, now - timedelta(days=1), now),
+            "/needs": needs.needs(c, name, DAGS),
+            "/timeline": timeline_rows.timeline(c, name, DAGS, now - timedelta(days=1), now),
+            "/equality": equality_rows.equality(c, name),
             "/batches": batch_rows.batches(c, name, DAGS, before=None, limit=25),
             "/tables": table_rows.tables(c, name, state=None, search="", offset=0, limit=50),
             "/schema-changes": schema_change_rows.schema_changes(c, name, before=None, limit=25),
             "/quarantine": quarantine_rows.quarantine(c, name, before=None),
         }
     answers = {f"pipelines/{quote(name)}{part}": {**OK, **answer} for part, answer in parts.items()}
+    answers |= {f"/api/v2/dags/{dag}/dagRuns": {"dag_runs": runs} for dag, runs in airflow.items()}
     html = rendered(f"?pipeline={quote(name)}", answers)
     assert "no answer for" not in html and "Loading" not in html, html
     return html
@@ -101,7 +110,7 @@ def listed_of(ledger: PageLedger) -> dict[str, Any]:
     """Return what the route answers."""
     try:
         with ledger.reading() as connection:
-            page = pipeline_rows.pipeline_page(connection, DAGS, search="", offset=0, limit=50)
+            page = pipeline_rows.pipeline_page(connection, DAGS)
             return {"ledger": state_of(ledger), **page}
     except CdcError as error:
         return {"ledger": state_of(ledger, error)}
@@ -133,7 +142,13 @@ def test_a_parked_table_says_since_when_and_how_much_was_read_since(url: str) ->
     ledger = Ledger(url)
     applied = int(datetime(2026, 11, 20, 8, 59, 30, tzinfo=UTC).timestamp() * 1e6)
     batch(ledger, "bank", sync_run(8, "bank_hourly"), [state("accounts", source_time=applied), state("transfers")])
-    parked = state("accounts", TableStatus.PARKED, source_time=applied, reason="[sink.missing] the table is gone")
+    parked = state(
+        "accounts",
+        TableStatus.PARKED,
+        source_time=applied,
+        code="sink.missing",
+        reason="[sink.missing] the table is gone",
+    )
     for hour in (9, 10, 11):
         batch(ledger, "bank", sync_run(hour, "bank_hourly"), [parked, state("transfers")])
     run_ago(ledger, hours=25)
@@ -145,6 +160,9 @@ def test_a_parked_table_says_since_when_and_how_much_was_read_since(url: str) ->
     )
     assert row_of(html, "shop.transfers").startswith("shop.transfers ok ")
     facts = text(html.partition("<dl")[2].partition("</dl>")[0])
+    needed = text(html.partition("<ul")[2].partition("</ul>")[0])
+    assert needed.startswith('className="cdc-needs"> parked for 25 h')
+    assert "What to do Restore the location" in needed and "airflow-cdc approve" not in needed
     assert re.search(r"Not applied since \(UTC\) \d{4}-\d\d-\d\d \d\d:\d\d:\d\d 30 records read since", facts), facts
 
 
@@ -154,7 +172,7 @@ def test_a_parked_table_says_since_when_and_how_much_was_read_since(url: str) ->
 def test_a_failed_attempt_shows_its_code_and_leads_to_its_log(url: str) -> None:
     Ledger(url).record_attempt("bank", "kafka.unavailable", TaskTry("bank_hourly", "r 1", "received", -1, 3))
     html = page_of(url)
-    expected = r"bank failing kafka\.unavailable [\d.]+ s ago log of received, r 1 unknown"
+    expected = r"bank failing for [\d.]+ s kafka\.unavailable [\d.]+ s ago log of received, r 1 unknown"
     assert re.match(expected, row_of(html, "bank"))
     log = "/dags/bank_hourly/runs/r%201/tasks/received?try_number=3"
     assert f'to="{log}"' in html and f'to="{log}"' in page_of_one(url, "bank")
@@ -195,9 +213,30 @@ def test_every_part_of_a_filled_ledger_is_shown(url: str) -> None:
     shop = page_of_one(url, "shop")
     assert "<img" not in shop and "&#60;img src=x" in shop
     quarantine = text(shop.rpartition("<section")[2])
-    assert "2 shop.log 0 17 shop.orders price number_invalid" in quarantine
-    assert "2 shop.log 0 18 – record.json_invalid" in quarantine
+    assert "number_invalid shop.orders price 1 shop.log/0:17 2 2" in quarantine
+    assert "record.json_invalid – 1 shop.log/0:18 2 2" in quarantine
     assert "and 2 more records" in quarantine
+
+
+def test_a_command_that_decides_is_not_copied_with_the_one_that_shows(url: str) -> None:
+    why = {"code": "apply.approval_required", "reason": "[apply.approval_required] DROP TABLE"}
+    batch(Ledger(url), "bank", sync_run(9, "bank_hourly"), [state("accounts", TableStatus.PARKED, **why)])
+    needed = page_of_one(url, "bank").partition("cdc-needs")[2].partition("</section>")[0]
+    shown = [unescape(one) for one in re.findall(r"<pre[^>]*>(.*?)</pre>", needed)]
+    assert shown[:2] == ["airflow-cdc approve bank.yaml", "airflow-cdc approve bank.yaml shop.accounts"]
+
+
+def test_runs_of_the_dag_are_on_the_axis(url: str) -> None:
+    batch(Ledger(url), "bank", sync_run(9, "bank_hourly"))
+    due = [(datetime.now(UTC) - timedelta(hours=hours)).isoformat() for hours in (1, 2)]
+    runs = [
+        {"dag_id": "bank_hourly", "dag_run_id": f"r {at}", "run_after": at, "state": word}
+        for at, word in zip(due, ("success", "failed"), strict=True)
+    ]
+    html = page_of_one(url, "bank", bank_hourly=runs)
+    lane = html.partition('aria-label="Runs"')[2].partition("</g>")[0]
+    assert re.findall("cdc-shape-[a-z]+", lane) == ["cdc-shape-tick", "cdc-shape-cross"]
+    assert f'to="/dags/bank_hourly/runs/{quote(f"r {due[1]}", safe="")}"' in lane
 
 
 def test_one_figure_draws_a_point(url: str) -> None:

@@ -18,12 +18,16 @@ from airflow_provider_cdc.ledger.health import records_since
 from airflow_provider_cdc.ledger.records import time_text
 from airflow_provider_cdc.plugins import (
     batch_rows,
+    equality_rows,
     lag_rows,
+    needs,
     pipeline_rows,
     quarantine_rows,
     schema_change_rows,
     table_rows,
+    timeline_rows,
 )
+from tests.airflow import page_ledger
 from tests.airflow.page_ledger import DAG, HOSTILE, SECRET, VALUE, batch, fill, looked, run_ago, state, sync_run
 from tests.unit.ledger.conftest import new_database, url  # noqa: F401
 
@@ -45,18 +49,20 @@ def names(page: dict[str, Any]) -> list[str]:
 
 
 def page_of(connection: Connection, dags: set[str], **more: Any) -> dict[str, Any]:
-    return pipeline_rows.pipeline_page(connection, dags, **{"search": "", "offset": 0, "limit": 50, **more})
+    return pipeline_rows.pipeline_page(connection, dags, **more)
 
 
 # ---- pipelines
 
 
-def test_pipelines_with_parked_tables_come_first(filled: Database) -> None:
+def test_pipelines_that_need_somebody_come_first(filled: Database) -> None:
     with filled.reading() as connection:
         page = page_of(connection, DAGS)
-    assert names(page) == ["shop", "bank", "by_hand", "crashed"]
+    assert names(page) == ["crashed", "shop", "bank", "by_hand"]
     assert (page["total"], page["hidden"]) == (4, 1)
-    shop, bank, by_hand, crashed = page["pipelines"]
+    assert page["counts"] == {"failing": 1, "parked": 1, "waiting": 0, "late": 0, "new": 0, "ok": 2}
+    crashed, shop, bank, by_hand = page["pipelines"]
+    assert [line["dag"] for line in page["pipelines"]] == [DAG, DAG, "bank_hourly", None]
     assert (shop["state"], bank["state"], by_hand["state"], crashed["state"]) == ("parked", "ok", "ok", "crashed")
     assert shop["tables"] == {"parked": 1, "waiting": 1, "ok": 2, "dropped": 1}
     assert shop["cut"]["source_time"] == "2026-11-20T09:00:00+00:00"
@@ -69,8 +75,59 @@ def test_pipelines_with_parked_tables_come_first(filled: Database) -> None:
 
 def test_a_page_is_a_part_and_a_search_ignores_case(filled: Database) -> None:
     with filled.reading() as connection:
-        assert names(page_of(connection, DAGS, offset=1, limit=2)) == ["bank", "by_hand"]
-        assert names(page_of(connection, DAGS, search="SH")) == ["shop", "crashed"]
+        assert names(page_of(connection, DAGS, offset=1, limit=2)) == ["shop", "bank"]
+        assert names(page_of(connection, DAGS, search="HAN")) == ["by_hand"]
+        assert names(page_of(connection, DAGS, search="Bank_Hour")) == ["bank"]  # its DAG
+        shops = page_of(connection, DAGS, search="shop", group="parked")
+    assert (names(shops), shops["total"], shops["counts"]["failing"]) == (["shop"], 1, 1)
+
+
+def test_of_one_group_the_one_that_is_so_for_longest_comes_first(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    for name, hours in (("a", 1), ("b", 30), ("c", 2)):
+        batch(ledger, name, sync_run(9), [state("accounts", TableStatus.PARKED)])
+        then = time_text(datetime.now(UTC) - timedelta(hours=hours))
+        with ledger._database.writing() as connection:
+            connection.execute(update(schema.batches).where(schema.batches.c.pipeline == name).values(planned_at=then))
+    with Database(url, read_only=True).reading() as connection:
+        page = page_of(connection, DAGS)
+    assert names(page) == ["b", "c", "a"]
+    assert page["pipelines"][1]["since"] == page["pipelines"][1]["unsettled_since"]
+
+
+@pytest.mark.parametrize(("behind", "records", "word"), [(50, 9, "late"), (50, 0, "ok"), (20, 9, "ok")])
+def test_a_pipeline_is_late_beyond_twice_the_usual_distance_of_its_runs(
+    url: str,  # noqa: F811
+    behind: int,
+    records: int,
+    word: str,
+) -> None:
+    ledger = Ledger(url)
+    for _ in range(3):
+        batch(ledger, "bank", sync_run(9, "bank_hourly"))
+    now = datetime.now(UTC)
+    with ledger._database.writing() as connection:
+        for seq, minutes in ((1, 40), (2, 20), (3, 0)):
+            mine = update(schema.batches).where(schema.batches.c.seq == seq)
+            connection.execute(mine.values(planned_at=time_text(now - timedelta(minutes=minutes))))
+    applied = now - timedelta(minutes=behind)
+    ledger.record_progress("bank", ProgressSample(now, now, applied, behind * 60.0, records))
+    line = overview(url, "bank")
+    assert (line["state"], line["bound_seconds"]) == (word, pytest.approx(2400, abs=1))
+    assert (line["since"] == time_text(applied)) == (word == "late")
+
+
+def test_a_sparkline_has_the_highest_lag_of_each_hour(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    batch(ledger, "bank", sync_run(9, "bank_hourly"))
+    now = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
+    for minutes, seconds in ((0, 5.0), (20, 7.0), (45, 3.0), (24 * 60, 9.0), (26 * 60, 11.0)):
+        seen = now - timedelta(minutes=minutes)
+        ledger.record_progress("bank", ProgressSample(seen, seen, seen, seconds, 0))
+    with Database(url, read_only=True).reading() as connection:
+        lags = lag_rows.sparklines(connection, ["bank", "none"], now)
+    assert list(lags) == ["bank"]
+    assert lags["bank"] == [9.0, *[None] * 22, 3.0, 7.0]
 
 
 def test_pipelines_of_dags_that_the_user_may_not_read_are_only_counted(filled: Database) -> None:
@@ -85,8 +142,8 @@ def test_a_run_by_hand_does_not_open_a_pipeline_to_all(url: str) -> None:  # noq
     batch(ledger, "shop", sync_run())
     batch(ledger, "shop", "ann on host")
     with Database(url, read_only=True).reading() as connection:
-        assert pipeline_rows.readable_pipelines(connection, {"bank_hourly"}) == []
-        assert pipeline_rows.readable_pipelines(connection, {DAG}) == ["shop"]
+        assert pipeline_rows.readable_pipelines(connection, {"bank_hourly"}) == ({}, 1)
+        assert pipeline_rows.readable_pipelines(connection, {DAG}) == ({"shop": DAG}, 0)
 
 
 def test_a_batch_without_records_does_not_hide_the_cut_before_it(url: str) -> None:  # noqa: F811
@@ -94,14 +151,13 @@ def test_a_batch_without_records_does_not_hide_the_cut_before_it(url: str) -> No
     batch(ledger, "bank", sync_run(9, "bank_hourly"))
     batch(ledger, "bank", sync_run(10, "bank_hourly"), result={"status": "empty", "records": 0, "cut": None})
     with Database(url, read_only=True).reading() as connection:
-        (bank,) = pipeline_rows.pipelines(connection, ["bank"], DAGS)
+        bank = pipeline_rows.pipeline(connection, "bank", DAGS)
     assert (bank["batch"]["seq"], bank["cut"]["source_time"]) == (2, "2026-11-20T09:00:00+00:00")
 
 
 def overview(url: str, name: str) -> dict[str, Any]:  # noqa: F811
     with Database(url, read_only=True).reading() as connection:
-        (line,) = pipeline_rows.pipelines(connection, [name], DAGS)
-    return line
+        return pipeline_rows.pipeline(connection, name, DAGS)
 
 
 @pytest.mark.parametrize(
@@ -323,19 +379,28 @@ def test_batches_name_their_runs_to_those_who_may_read_the_dag(filled: Database)
     assert (second["status"], second["quarantined"], second["parked"], second["waiting"]) == ("parked", 5, 1, 1)
 
 
-def test_quarantine_shows_places_and_codes(filled: Database) -> None:
+def test_quarantine_is_grouped_by_reason_and_table(filled: Database) -> None:
     with filled.reading() as connection:
         page = quarantine_rows.quarantine(connection, "shop", before=None)
-    (shown,) = page["batches"]
-    assert (shown["seq"], shown["quarantined"], page["before"]) == (2, 5, None)
-    first, second, third = shown["records"]
+    assert (page["unnamed"], page["before"]) == (2, None)
+    first, second, third = page["groups"]
     assert (first["topic"], first["partition"], first["offset"], first["code"]) == (
         "shop.log", 0, 12, "record.json_invalid",
     )  # fmt: skip
     assert (second["database"], second["table"], second["column"], second["code"]) == (
         "shop", "orders", "price", "number_invalid",
     )  # fmt: skip
-    assert (third["table"], third["code"]) == ("", "record.json_invalid")
+    assert (third["table"], third["code"], third["count"]) == ("", "record.json_invalid", 1)
+
+
+def test_of_a_group_in_quarantine_the_first_record_is_named(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    for offsets in ((3, 5), (), (12, 14, 19)):
+        items = [{**page_ledger.QUARANTINE[1], "offset": offset} for offset in offsets]
+        batch(ledger, "shop", "me", result={"quarantined": len(items), "quarantine": items})
+    with Database(url, read_only=True).reading() as connection:
+        (group,) = quarantine_rows.quarantine(connection, "shop", before=None)["groups"]
+    assert [group[name] for name in ("count", "offset", "seq", "newest_seq")] == [5, 3, 1, 3]
 
 
 def test_quarantine_looks_through_some_batches_at_a_time(
@@ -349,8 +414,8 @@ def test_quarantine_looks_through_some_batches_at_a_time(
     with Database(url, read_only=True).reading() as connection:
         page = quarantine_rows.quarantine(connection, "shop", before=None)
         rest = quarantine_rows.quarantine(connection, "shop", before=page["before"])
-    assert (page["batches"], page["before"]) == ([], 3)
-    assert [shown["seq"] for shown in rest["batches"]] == [2] and rest["before"] is None
+    assert (page["unnamed"], page["before"]) == (0, 3)
+    assert (rest["unnamed"], rest["before"]) == (7, None)
 
 
 def test_the_lag_is_that_of_the_worst_moment_of_each_interval(url: str) -> None:  # noqa: F811
@@ -381,7 +446,9 @@ def everything(connection: Connection) -> dict[str, Any]:
         "batches": batch_rows.batches(connection, "shop", DAGS, **parts),
         "schema": schema_change_rows.schema_changes(connection, "shop", **parts),
         "quarantine": quarantine_rows.quarantine(connection, "shop", before=None),
-        "lag": lag_rows.lag(connection, "shop", NOW - timedelta(days=1), NOW),
+        "timeline": timeline_rows.timeline(connection, "shop", DAGS, NOW - timedelta(days=31), datetime.now(UTC)),
+        "needs": needs.needs(connection, "shop", DAGS),
+        "equality": equality_rows.equality(connection, "shop"),
     }
 
 

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Write numbers, durations and times as people read them.
+
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "unknown";
+  if (seconds < 0) return `−${duration(-seconds)}`;
+  if (seconds < 10) return `${Math.round(seconds * 10) / 10} s`;
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 172_800) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86_400)} d`;
+}
+
+export const number = (value) => (value === null || value === undefined ? "–" : value.toLocaleString("en-US"));
+export const plural = (count, one) => `${number(count)} ${one}${count === 1 ? "" : "s"}`;
+
+/** Return a moment; source times are microseconds. */
+export const moment = (at) => new Date(typeof at === "number" ? at / 1000 : at);
+/** Return a moment as ISO text in UTC, to the second. */
+export const clock = (at) => moment(at).toISOString().replace("T", " ").slice(0, 19);
+export const age = (at) => duration((Date.now() - moment(at).getTime()) / 1000);
+export const ago = (at) => `${age(at)} ago`;
+
+/** Return how long it is until a time, which may be over. */
+export function until(at) {
+  const seconds = (moment(at).getTime() - Date.now()) / 1000;
+  return seconds < 0 ? `due for ${duration(-seconds)}` : `in ${duration(seconds)}`;
+}
+
+export const changesText = (changes) => Object.entries(changes ?? {}).map(([op, count]) => `${number(count)} ${op}`).join(", ");
