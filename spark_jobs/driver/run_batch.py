@@ -20,7 +20,7 @@ from spark_jobs.driver.generation_step import in_generations
 from spark_jobs.driver.generations import Generations
 from spark_jobs.driver.land_step import landed_batch
 from spark_jobs.driver.left_out_rows import left_out_after
-from spark_jobs.driver.name_options import demand_same_names, name_options
+from spark_jobs.driver.name_options import demand_lower_case, demand_same_names, name_options
 from spark_jobs.driver.order_step import with_orders
 from spark_jobs.driver.source_formats import formats_after
 from spark_jobs.driver.task_runner import Runner, Secrets
@@ -66,6 +66,7 @@ def _carry_out(batch: BatchContext) -> Result:
     _begin(batch)
     begun = time.monotonic()
     landed = landed_batch(batch)
+    demand_lower_case(batch.job, landed)
     landed, generations = in_generations(batch, landed)
     landed = with_orders(batch, landed, generations)
     applying = time.monotonic()
