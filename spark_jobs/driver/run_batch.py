@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_cdc.core.documents import JobDocument, Result
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.model.clock_position import at_tool_time
 from airflow_provider_cdc.core.model.status import ResultStatus
 from spark_jobs.driver.apply_step import Applied, apply_batch
 from spark_jobs.driver.batch_context import BatchContext
@@ -70,7 +71,8 @@ def _carry_out(batch: BatchContext) -> Result:
     landed, generations = in_generations(batch, landed)
     landed = with_orders(batch, landed, generations)
     applying = time.monotonic()
-    batch.job = replace(batch.job, marks=generations.after(landed).positions())
+    by_clock = {f"{topic}/{partition}": at_tool_time(tool) for topic, partition, tool, _ in landed.clocks}
+    batch.job = replace(batch.job, marks=by_clock or generations.after(landed).positions())
     counted = compare_counts(batch, landed, generations)
     applied = apply_batch(batch, landed, counted.lost)
     end = time.monotonic()
