@@ -84,7 +84,7 @@ class TableApply:
         self._format = open_format(job.format, job.format_options)
         self._shape = TableShape(job, task, self._timeline, secrets)
         self._pending: OpenRemovals | None = None  # after this batch
-        self._verification = verification_of(self._policy, job, self._shape.rules)
+        self._verification = verification_of(self._policy, job, task, self._shape.rules)
         self._witness: TableWitness | None = None
         self._removals = Findings()  # of a table without key
         self._is_compared = False
