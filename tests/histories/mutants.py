@@ -70,7 +70,9 @@ _WRONG_OPTIONS: Mapping[str, Sequence[str]] = {
     "absent_symbols": ("NULL",),
 }
 # no record contradicts them (docs/concepts/equal.md, Wrong options)
-UNSEEN_OPTIONS = frozenset({"timezone", "session_time_zone", "tenant", "null_in_both"})
+UNSEEN_OPTIONS = frozenset(
+    {"timezone", "session_time_zone", "tenant", "null_in_both", "time.precision.mode", "decimal.handling.mode"}
+)
 
 
 @dataclass

@@ -39,12 +39,12 @@ def demand_dialect(dialect: str, statement: str, table: str | None) -> None:
 
     try:
         tokens = tokenize(statement)
-    except DdlError:
-        return  # it parks its tables
+        in_backticks = any(token.word == "`" for token in tokens)
+    except DdlError:  # it parks its tables; a name in backticks may have a quote that does not end
+        tokens, in_backticks = [], "`" in statement
     unquoted = {token.word for token in tokens if token.kind is Kind.NAME}
     quoted = {token.value for token in tokens if token.kind is Kind.QUOTED}
     typed = table is not None and table != table.upper() and table.upper() in unquoted and table not in quoted
-    in_backticks = any(token.word == "`" for token in tokens)
     if typed or in_backticks:
         what = "names in backticks" if in_backticks else "a name in lower case without quotes"
         text = f"the statement has {what}, which Oracle does not: source.options.dialect is mysql"

@@ -208,6 +208,7 @@ def test_a_statements_dialect_is_the_one_that_the_option_states(format: str) -> 
     [
         ("CREATE TABLE `t` (id INT)", "t", "names in backticks"),
         ("ALTER TABLE a.Orders ADD v INT", "Orders", "a name in lower case without quotes"),
+        ('CREATE TABLE `t` (`q"c` INT)', "t", "names in backticks"),
         ("CREATE TABLE t (id INT)", "t", "a name in lower case without quotes"),
         ("CREATE TABLE T (id INT)", "T", None),
         ('CREATE TABLE "t" (id INT)', "t", None),
