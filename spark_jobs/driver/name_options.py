@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep tables from changing their names because an option of the source changed."""
+"""Keep tables from wrong names: by an option of the source that changed, or that records contradict."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.stated import stated_changes
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from spark_jobs.driver.batch_history import History
+from spark_jobs.lake.manifest import Manifest
 from spark_jobs.sinks.contract import Sink, Stored
 
 _RESOLVED = "lower_case_table_names"  # acts on names that the change log has as the records have them
@@ -66,4 +67,25 @@ def demand_same_names(job: JobDocument, history: History, sink: Sink[Stored]) ->
             where={"pipeline": job.pipeline},
             hint="state source.options as before, and nothing changes; if the new value is right, read the log from "
             "its beginning under another pipeline name and an empty root. Nothing was applied",
+        )
+
+
+def demand_lower_case(job: JobDocument, landed: Manifest) -> None:
+    """Refuse ``lower_case_table_names: 1`` where rows have names that such a server never stores.
+
+    Statements, and a TRUNCATE, come with names as they were typed.
+
+    :raises DataError: ``format.option_contradicted``.
+    """
+    if not Server.of(job.format_options).lower_case_names:
+        return
+    names = {f"{group.database}.{group.table}" for group in landed.groups if group.rows > len(group.clears)}
+    typed = sorted(name for name in names if any("A" <= letter <= "Z" for letter in name))
+    if typed:
+        raise DataError(
+            "format.option_contradicted",
+            f"rows of {printable(', '.join(typed[:_SHOWN]))} have names with upper-case letters, which a server with "
+            "lower_case_table_names: 1 never stores",
+            where={"pipeline": job.pipeline},
+            hint="state source.options.lower_case_table_names as the server has it; nothing was applied",
         )

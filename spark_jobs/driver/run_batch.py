@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_cdc.core.documents import JobDocument, Result
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.model.clock_position import at_tool_time
 from airflow_provider_cdc.core.model.status import ResultStatus
 from spark_jobs.driver.apply_step import Applied, apply_batch
 from spark_jobs.driver.batch_context import BatchContext
@@ -20,7 +21,7 @@ from spark_jobs.driver.generation_step import in_generations
 from spark_jobs.driver.generations import Generations
 from spark_jobs.driver.land_step import landed_batch
 from spark_jobs.driver.left_out_rows import left_out_after
-from spark_jobs.driver.name_options import demand_same_names, name_options
+from spark_jobs.driver.name_options import demand_lower_case, demand_same_names, name_options
 from spark_jobs.driver.order_step import with_orders
 from spark_jobs.driver.source_formats import formats_after
 from spark_jobs.driver.task_runner import Runner, Secrets
@@ -66,10 +67,12 @@ def _carry_out(batch: BatchContext) -> Result:
     _begin(batch)
     begun = time.monotonic()
     landed = landed_batch(batch)
+    demand_lower_case(batch.job, landed)
     landed, generations = in_generations(batch, landed)
     landed = with_orders(batch, landed, generations)
     applying = time.monotonic()
-    batch.job = replace(batch.job, marks=generations.after(landed).positions())
+    by_clock = {f"{topic}/{partition}": at_tool_time(tool) for topic, partition, tool, _ in landed.clocks}
+    batch.job = replace(batch.job, marks=by_clock or generations.after(landed).positions())
     counted = compare_counts(batch, landed, generations)
     applied = apply_batch(batch, landed, counted.lost)
     end = time.monotonic()

@@ -39,7 +39,7 @@ from spark_jobs.tasks.reporting import reported
 from spark_jobs.tasks.table_changes import TableChanges
 from spark_jobs.tasks.table_shape import TableShape
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
-from spark_jobs.tasks.table_witness import TableWitness, explanation, verification_of
+from spark_jobs.tasks.table_witness import TableWitness, explained_kinds, verification_of
 from spark_jobs.tasks.tables_together import ResolvedTable
 from spark_jobs.tasks.target_table import TargetTable
 from spark_jobs.tasks.writer_rules import writer_rule
@@ -84,7 +84,7 @@ class TableApply:
         self._format = open_format(job.format, job.format_options)
         self._shape = TableShape(job, task, self._timeline, secrets)
         self._pending: OpenRemovals | None = None  # after this batch
-        self._verification = verification_of(self._policy, job, self._format, self._shape.rules)
+        self._verification = verification_of(self._policy, job, task, self._shape.rules)
         self._witness: TableWitness | None = None
         self._removals = Findings()  # of a table without key
         self._is_compared = False
@@ -126,7 +126,7 @@ class TableApply:
         """Return the outcome of comparing its changes with the rows that they found."""
         if self._comparing is not None:
             return self._comparing.findings
-        return self._removals if self._witness is None else self._witness.findings
+        return Findings.joined([self._removals, *([] if self._witness is None else [self._witness.findings])])
 
     def may_hold_batch(self) -> bool:
         """Return whether this attempt's commit may have gone through: such a table is never parked for the batch."""
@@ -269,24 +269,25 @@ class TableApply:
 
         :raises DataError: ``apply.contradicted``.
         """
-        witness, task, of_one_step = plan.steps[0].witness, self.task, len(plan.steps) == 1
-        keyless = witness is None or not plan.steps[0].keyed  # only removals may say what they found
-        self._is_compared = self._verification is not None and keyless and of_one_step
-        if witness is None or action is None or self._comparing is not None:
+        kinds = {step.keyed for step in plan.steps}
+        exact = self._verification is not None and self._format.order == "exact"
+        self._is_compared = exact and (kinds == {False} or not plan.witnesses)
+        if not plan.witnesses or action is None or self._comparing is not None:
             return
-        if keyless:
-            self._removals = witness.findings
 
         def done() -> None:
-            self._is_compared = of_one_step
+            self._is_compared = exact and len(kinds) == 1  # a key that comes ends what was missing without one
             action.commit.facts["state"] = self._state(committed=True).document()
 
-        explained = explanation(task, self._timeline, self._policy, plan, self._format)
-        self._witness = TableWitness(witness, f"{task.database}.{task.table}", self._policy, explained, done)
+        explained = explained_kinds(self.task, self._timeline, self._policy, plan, self._format)
+        name = f"{self.task.database}.{self.task.table}"
+        self._witness = TableWitness(plan.witnesses, name, self._policy, explained, done)
         self._witness.demand_joined()
         if action.verb == "merge":
             action.met = self._witness
-        elif action.verb == "append" or base_schema is None or plan.steps[0].clear:  # nothing is stored
+        elif action.remaining is not None:
+            action.remaining = self._witness.demanding(action.remaining)
+        elif kinds != {False}:  # all stored rows were met, or there are none
             self._witness.demand_agreement()
 
     def _settles(self, facts: dict[str, Any], step: MergeStep) -> Callable[[pa.Table], None]:
@@ -353,7 +354,7 @@ class TableApply:
             pieces = self._base.pieces(self._shape.first_key(base_schema))
             remaining = remaining_pieces(pieces, base_schema, plan.steps, mapper)
         content = self._base.rows() if keeps and remaining is None else None
-        rows, pending = after_steps(content, base_schema, plan.steps, mapper)
+        rows, pending = after_steps(content, base_schema, plan.steps, mapper, compared=True)
         self._write_pending(pending)
         return Action("overwrite" if target.exists else "create", commit, rows, later=step.later, remaining=remaining)
 

@@ -53,7 +53,7 @@ class TableChanges:
     ) -> None:
         self._storage, self._task, self._timeline, self._wire = storage, task, timeline, wire
         self._by_clock = wire.order == "clock"
-        self._verifies = verifies and not self._by_clock
+        self._verifies = verifies
         self._columns = [*columns_of(wire, verifies=verifies), *further]
         self.first: dict[str, Any] = {}
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.apply.contradictions import (
     Verification,
 )
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
+from airflow_provider_cdc.core.apply.record_keys import is_unproven
 from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.config.verify import sampled_share
 from airflow_provider_cdc.core.documents import JobDocument
@@ -34,14 +35,14 @@ _SENTENCES = {
 }
 
 
-def verification_of(policy: RunPolicy, job: JobDocument, wire: Format, shape: Shape = PLAIN) -> Verification | None:
+def verification_of(policy: RunPolicy, job: JobDocument, task: ApplyTask, shape: Shape = PLAIN) -> Verification | None:
     """Return how far a table's changes are compared with the rows that they find, None for not at all.
 
     :param policy: of the table.
     :param shape: the rows of a mirror alone, and only all of them, are those that the changes found.
     """
-    # rows of one moment may have been applied in another order; what is not there may be left out by the filter
-    if wire.order == "clock" or shape.filters or not shape.mode.is_mirror:
+    # what is not there may be left out by the filter; an operator's files may have some of the changes
+    if task.begins_with_files or shape.filters or not shape.mode.is_mirror:
         return None
     partitions = [f"{topic}/{partition}" for topic, ends in job.end.items() for partition in ends]
     match policy.verify:
@@ -54,23 +55,39 @@ def verification_of(policy: RunPolicy, job: JobDocument, wire: Format, shape: Sh
             return Verification(share, whole=True, marks=job.marks, partitions=partitions)
 
 
-def explanation(task: ApplyTask, timeline: TableTimeline, policy: RunPolicy, plan: MergePlan, wire: Format) -> str:
-    """Return what explains contradictions of a table, so that they are only counted; empty for nothing."""
-    explained = {
-        "rows are left out": bool(task.left_out or plan.failures),
-        "records could not be read": bool(task.unread),
-        "records count no more": bool(task.settled),
-        "changes were denied": bool(timeline.denied),
-        "TRUNCATE is ignored": policy.on_truncate == "ignore",
-        "rows that foreign keys change are ignored": policy.on_cascade == "ignore" and bool(timeline.references),
-        "the log begins after the table": timeline.from_rows and "full_snapshots" not in wire.carries,
-        "the table begins with a snapshot that may have some of the changes": begins_with_snapshot(task),
-        "the table begins with files that may have some of the changes": task.begins_with_files,
-        "the source's log began again": bool(
-            plan.steps and plan.steps[0].witness and plan.steps[0].witness.of_later_log
-        ),
-    }
-    return next((reason for reason, holds in explained.items() if holds), "")
+_OF_ROWS = frozenset({KEY_THERE, KEY_MISSING, ROW_DIFFERS})
+_EVERY = _OF_ROWS | {SEQUENCE_GAP}
+
+
+def explained_kinds(
+    task: ApplyTask, timeline: TableTimeline, policy: RunPolicy, plan: MergePlan, wire: Format
+) -> frozenset[str]:
+    """Return the kinds of contradictions that something else explains in a table, so that they are only counted.
+
+    Each line says what explains them, whether it holds, and which kinds it can lead to. A number that is missing is
+    explained by what is not in the log alone.
+    """
+    begins_late = timeline.from_rows and "full_snapshots" not in wire.carries
+    by_clock = wire.order == "clock"
+    is_spread = any(witness.is_spread for witness in plan.witnesses)
+    ignores_cascades = policy.on_cascade == "ignore" and bool(timeline.references)
+    of_later_log = any(witness.of_later_log for witness in plan.witnesses)
+    explained = (
+        ("a clock orders changes of several partitions", by_clock, _EVERY),
+        ("records could not be read", bool(task.unread), _EVERY),
+        ("records count no more", bool(task.settled), _EVERY),
+        ("the source's log began again", of_later_log, _EVERY),
+        ("rows are left out", bool(task.left_out or plan.failures), _OF_ROWS),
+        ("changes were denied", bool(timeline.denied), _OF_ROWS),
+        ("rows that foreign keys change are ignored", ignores_cascades, _OF_ROWS),
+        ("the table begins with a snapshot that may have some of the changes", begins_with_snapshot(task), _OF_ROWS),
+        ("TRUNCATE is ignored", policy.on_truncate == "ignore", {KEY_THERE}),
+        ("the log begins after the table", begins_late, {KEY_MISSING}),
+        ("and on each partition elsewhere", begins_late and is_spread, _EVERY),
+        ("and with a full load that has no place in it", begins_late and wire.snapshot_rows != "shared", _OF_ROWS),
+        ("keys that are there are looked at apart (record_keys)", is_unproven(timeline, wire), {KEY_THERE}),
+    )
+    return frozenset(kind for _, holds, kinds in explained for kind in kinds if holds)
 
 
 def begins_with_snapshot(task: ApplyTask) -> bool:
@@ -80,54 +97,69 @@ def begins_with_snapshot(task: ApplyTask) -> bool:
 
 
 class TableWitness:
-    """Takes the stored rows that a merge meets, and parks the table where the log contradicts them.
+    """Takes the stored rows that a commit meets, and parks the table where the log contradicts them.
 
+    :param witnesses: of the steps. A merge has one, and meets rows here; rows that are made again meet their own.
     :param table: ``database.table``.
-    :param explained: what else explains contradictions, so that they are only counted; empty for nothing.
+    :param explained: kinds of contradictions that something else explains, so that they are only counted.
     :param done: is called once all stored rows were met, where nothing prevents the commit.
     """
 
     def __init__(
-        self, witness: GapWitness, table: str, policy: RunPolicy, explained: str, done: Callable[[], None]
+        self,
+        witnesses: Sequence[GapWitness],
+        table: str,
+        policy: RunPolicy,
+        explained: frozenset[str],
+        done: Callable[[], None],
     ) -> None:
-        self._witness, self._table, self._done = witness, table, done
-        self._counts_only = bool(explained) or policy.on_contradiction == "count"
+        self._witnesses, self._table, self._done = witnesses, table, done
+        self._counted = _EVERY if policy.on_contradiction == "count" else explained
 
     @property
     def whole(self) -> bool:
         """Return whether rows are to be read whole."""
-        return self._witness.whole
+        return any(witness.whole for witness in self._witnesses)
 
     @property
     def findings(self) -> Findings:
         """Return what was found so far."""
-        return self._witness.findings
+        return Findings.joined(witness.findings for witness in self._witnesses)
 
     def meet(self, rows: pa.Table) -> None:
         """Take stored rows that go."""
-        self._witness.meet(rows)
+        for witness in self._witnesses:
+            witness.meet(rows)
 
     def demand_joined(self) -> None:
         """Refuse the commit where the changes of the batch contradict each other.
 
         :raises DataError: ``apply.contradicted``.
         """
-        self._demand(self._witness.findings)
+        self._demand(self.findings)
 
     def demand_agreement(self) -> None:
         """Refuse the commit where the log contradicts the stored rows, all of which were met.
 
         :raises DataError: ``apply.contradicted``.
         """
-        self._demand(self._witness.finish())
+        self._demand(Findings.joined([witness.finish() for witness in self._witnesses]))
         self._done()
 
+    def demanding(self, pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """Yield stored rows that meet their witnesses on the way; behind them the commit may be refused.
+
+        :raises DataError: ``apply.contradicted``.
+        """
+        yield from pieces
+        self.demand_agreement()
+
     def _demand(self, findings: Findings) -> None:
-        if not findings.counts or self._counts_only:
+        count = sum(count for kind, count in findings.counts.items() if kind not in self._counted)
+        if not count:
             return
-        first = findings.first[0]
+        first = next(one for one in findings.first if one.kind not in self._counted)
         column = f", first in column {first.column}" if first.column else ""
-        count = sum(findings.counts.values())
         raise DataError(
             "apply.contradicted",
             f"the log contradicts the table: {_SENTENCES[first.kind]}{column} ({count} such changes in this batch)",

@@ -331,7 +331,7 @@ CASES: tuple[Silent | Unswitched, ...] = (
         _swapped,
         _as_the_tool_says,
         RIGHT,
-        Noticed.LATER,
+        Noticed.SAME,
         _CHANGED,
         "row_differs, parked",
         pipeline={"schema_topic": "heldout_ddl_my8"},

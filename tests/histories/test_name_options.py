@@ -51,6 +51,17 @@ def test_an_option_may_be_stated_where_no_table_with_rows_changes_its_name(log: 
     assert script.rows("shop", "orders") == Counter({(1, 1): 1, (2, 2): 1})
 
 
+def test_rows_with_names_in_upper_case_refuse_that_the_server_has_none(log: Log, lake: Path) -> None:
+    script = Script(log, lake, options={"lower_case_table_names": "1"})
+    script.send(*snapshot_ddl(100, {"Orders": (COLUMNS, KEY)}), insert(1, 110))
+    with pytest.raises(DataError, match=r"shop\.Orders.* lower_case_table_names: 1 never stores") as caught:
+        script.sync()
+    assert caught.value.code == "format.option_contradicted"
+    script.options = {"lower_case_table_names": "0"}
+    script.sync()
+    assert script.rows("shop", "Orders") == Counter({(1, 1): 1})
+
+
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY, v INT)"
 
 

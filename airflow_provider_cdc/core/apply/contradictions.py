@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,14 +16,14 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.sequence_gaps import changes_behind_gaps
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
-from airflow_provider_cdc.core.model.position_columns import event_of, generation_text_of
+from airflow_provider_cdc.core.model.position_columns import event_of, generation_text_of, moment_of
 
 KEY_THERE = "key_there"  # a row was inserted whose key another row has
 KEY_MISSING = "key_missing"  # a row was updated or deleted that is not there
 ROW_MISSING = "row_missing"  # the same of a table without key: no row there has all of its values
 ROW_DIFFERS = "row_differs"  # the row before the change has other values than the one that is there
 SEQUENCE_GAP = "sequence_gap"  # a change is missing before this one
-_NAMED = 20  # contradictions that are named one by one
+_NAMED = 20  # contradictions of one kind that are named one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,18 @@ class Findings:
     agreed: int = 0
     undecided: int = 0
 
+    @staticmethod
+    def joined(some: Iterable[Findings]) -> Findings:
+        """Return those of several steps as one."""
+        joined, counts = Findings(), Counter[str]()
+        for one in some:
+            counts.update(one.counts)
+            joined.first += one.first
+            joined.agreed += one.agreed
+            joined.undecided += one.undecided
+        joined.counts = dict(counts)
+        return joined
+
 
 class GapWitness:
     """Note the changes of one step whose predecessor in their transaction is missing.
@@ -86,7 +99,9 @@ class GapWitness:
     :param keys: of the events, None for a table without key.
     :param applied: of every change whether the stored rows went through it.
     :param base_position: newest position that the stored rows went through.
+    :param numbered: changes of the table whose numbers count, ascending; None for all.
     :ivar findings: what was found so far.
+    :ivar is_spread: whether the table's changes come on several partitions.
     """
 
     def __init__(
@@ -97,13 +112,17 @@ class GapWitness:
         applied: BoolArray,
         base_position: str,
         verification: Verification,
+        numbered: IntArray | None = None,
     ) -> None:
         self._typer, self._verification = typer, verification
+        self._by_clock = typer.wire.order == "clock"
         self._event_rows, self._event_keys = rows, keys
         self.findings = Findings()
         self._positions = typer.changes.rows.column("position").take(pa.array(rows))
+        self.is_spread = False
         self._certain = self._is_read()
-        self._note(SEQUENCE_GAP, self._behind_gaps(applied, base_position))
+        numbered = np.flatnonzero(~typer.foreign) if numbered is None else numbered
+        self._note(SEQUENCE_GAP, self._behind_gaps(numbered, applied, base_position))
 
     @property
     def whole(self) -> bool:
@@ -113,6 +132,8 @@ class GapWitness:
     @property
     def of_later_log(self) -> bool:
         """Return whether changes are of a log that began again: what its source did before it may be in no log."""
+        if self._by_clock:
+            return False  # nothing shows it
         generations = pc.unique(generation_text_of(self._positions)).to_pylist()
         return any(int(generation) for generation in generations)
 
@@ -123,12 +144,13 @@ class GapWitness:
         """Return the outcome, once all stored rows of the changed keys were met."""
         return self.findings
 
-    def _behind_gaps(self, applied: BoolArray, base_position: str) -> IntArray:
-        """Return events whose predecessor in their transaction is missing."""
-        fresh = ~applied[self._event_rows] & pc.greater(self._positions, base_position).to_numpy()
-        rows, events = np.unique(self._event_rows[fresh], return_index=True)
-        behind = changes_behind_gaps(self._typer.changes.rows, rows)
-        behind_gaps: IntArray = np.flatnonzero(fresh)[events[np.searchsorted(rows, behind)]]
+    def _behind_gaps(self, numbered: IntArray, applied: BoolArray, base_position: str) -> IntArray:
+        """Return events whose predecessor in their transaction is missing; it may be one that counts no more."""
+        rows = self._typer.changes.rows
+        fresh = pc.greater(rows.column("position").take(pa.array(numbered)), base_position).to_numpy()
+        behind = changes_behind_gaps(rows, numbered[~applied[numbered] & fresh])
+        of_rows, events = np.unique(self._event_rows, return_index=True)
+        behind_gaps: IntArray = events[np.isin(of_rows, behind)]
         return behind_gaps
 
     def _is_read(self) -> BoolArray:
@@ -139,11 +161,13 @@ class GapWitness:
         rows = self._typer.changes.rows.column("topic").take(pa.array(self._event_rows))
         topics = set(rows.cast(pa.string()).unique().to_pylist())
         names = {name for name in {*marks, *self._verification.partitions} if name.rpartition("/")[0] in topics}
-        if len(names) <= 1:
+        self.is_spread = len(names) > 1
+        if not self.is_spread:
             return every
         read = [marks.get(name, "") for name in names]
         # other rows of the newest event may lie on a partition that is read up to the one before
-        behind: BoolArray = pc.less(event_of(self._positions), event_of(pa.scalar(min(read)))).to_numpy()
+        event = moment_of if self._by_clock else event_of
+        behind: BoolArray = pc.less(event(self._positions), event(pa.scalar(min(read)))).to_numpy()
         return behind
 
     def _found_on_their_partition(self, event: IntArray) -> BoolArray:
@@ -168,7 +192,8 @@ class GapWitness:
             return
         findings.counts[kind] = findings.counts.get(kind, 0) + len(event)
         rows = self._typer.changes.rows
-        for number, one in enumerate(event[: max(0, _NAMED - len(findings.first))].tolist()):
+        named = sum(other.kind == kind for other in findings.first)
+        for number, one in enumerate(event[: max(0, _NAMED - named)].tolist()):
             row_index = int(self._event_rows[one])
             where = {
                 name: rows.column(name)[row_index].as_py() for name in ("topic", "partition", "offset", "position")

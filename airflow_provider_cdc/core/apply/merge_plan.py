@@ -172,3 +172,8 @@ class MergePlan:
     failures: list[RowFailure] = field(default_factory=list)
     lossy: Counter[str] = field(default_factory=Counter)
     changes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def witnesses(self) -> list[GapWitness]:
+        """The witness of each step that compares its changes with the rows that they find."""
+        return [step.witness for step in self.steps if step.witness is not None]

@@ -96,7 +96,6 @@ def resolve(
             keyless = KeylessRows(typer, of_step, last, clear, later, earlier, base_position)
             plan.steps.append(mode.without_key(keyless))
             plan.steps[-1].witness = witness_of_gaps(typer, of_step, base_position, verification)
-        verification = None  # rows of later steps are not stored ones
     return _with_truncates(plan, clears, stored.mapper)
 
 

@@ -124,7 +124,9 @@ def _witnesses(
         if how is not None and end > start:
             own = order[start:end]
             mine = KeyEvents(events.keys.take(pa.array(own)), events.groups[own], events.rows[own], events.fills[own])
-            witnesses[owner] = Witness(typer, mine, 0, applied, *how, moments=moments, rows_before=rows_before)
+            witnesses[owner] = Witness(
+                typer, mine, 0, applied, *how, moments, rows_before, numbered=np.unique(mine.rows)
+            )
     return witnesses
 
 

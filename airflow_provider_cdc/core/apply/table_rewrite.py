@@ -20,11 +20,17 @@ from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 
 
 def after_steps(
-    content: pa.Table | None, base: TableSchema | None, steps: Sequence[MergeStep], mapper: Mapper
+    content: pa.Table | None,
+    base: TableSchema | None,
+    steps: Sequence[MergeStep],
+    mapper: Mapper,
+    *,
+    compared: bool = False,
 ) -> tuple[pa.Table, OpenRemovals | None]:
     """Return the content after all steps, and the removals that found no row.
 
     :param content: stored rows under ``base``, None when nothing is stored or a clear takes it away.
+    :param compared: whether the witness of each step meets the content before it.
     """
     schema: TableSchema | None = base
     version: int | None = None
@@ -37,6 +43,8 @@ def after_steps(
             if left is not None:
                 left = replace(left, rows=mapper.content(left.rows, schema, step.version, version))
             content = _rows_before(content, schema, step, mapper)
+        if compared and step.witness is not None:
+            step.witness.meet(content)
         if step.keyed:
             if content.num_rows:
                 keys = _keys(step)
@@ -109,6 +117,8 @@ def remaining_pieces(
 ) -> Iterator[pa.Table]:
     """Yield what stays of stored rows after all steps, a piece at a time; with the steps' own rows it is the content.
 
+    The witness of each step meets the rows before it.
+
     :param pieces: stored rows under ``base``.
     :param steps: for which :func:`goes_in_pieces` holds.
     """
@@ -120,6 +130,8 @@ def remaining_pieces(
         for step, keys in zip(steps, gone, strict=True):
             content = mapper.content(content, schema, step.version, version)
             content = _rows_before(content, schema, step, mapper)
+            if step.witness is not None:
+                step.witness.meet(content)
             if keys is not None:
                 content = without_keys(content, keys, keys.column_names)
             schema, version = step.schema, step.version

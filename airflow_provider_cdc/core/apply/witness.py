@@ -31,7 +31,8 @@ from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.source_order import moments_of, of_snapshots
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
-from airflow_provider_cdc.core.model.position_columns import generation_text_of
+from airflow_provider_cdc.core.model.clock_position import at_tool_time
+from airflow_provider_cdc.core.model.position_columns import generation_text_of, tool_time_of
 
 _SAMPLED = 1_000  # rows of a table and batch of which all values are compared, however many there are
 
@@ -78,6 +79,7 @@ class Witness(GapWitness):
     :param base_position: newest position that the stored rows went through.
     :param moments: of every change (:func:`moments_of`), where that is known.
     :param rows_before: types rows before changes.
+    :param numbered: as of :class:`GapWitness`.
     """
 
     def __init__(
@@ -90,13 +92,14 @@ class Witness(GapWitness):
         verification: Verification,
         moments: IntArray | None = None,
         rows_before: RowsBefore | None = None,
+        numbered: IntArray | None = None,
     ) -> None:
-        super().__init__(typer, events.rows, events.keys, applied, base_position, verification)
+        super().__init__(typer, events.rows, events.keys, applied, base_position, verification, numbered)
         self._events, self._target = events, target
         self._rows_before = RowsBefore(typer, target) if rows_before is None else rows_before
         self._forms = typer.mapper.forms(target)
         self._unproven = unproven_columns(typer.timeline)
-        self._moments = moments_of(typer.changes.rows, typer.wire) if moments is None else moments
+        self._moments = self._numbered_moments() if moments is None else moments
         finds = _finds(typer, events)
         order = np.argsort(events.groups, kind="stable")
         first = np.r_[True, events.groups[order][1:] != events.groups[order][:-1]] if len(order) else order.astype(bool)
@@ -135,13 +138,35 @@ class Witness(GapWitness):
         self._met, self._finds = self._met[:0], self._finds[:0]
         return self.findings
 
+    def _numbered_moments(self) -> IntArray:
+        """Return a number of each change, the same for changes that may have no order."""
+        rows = self._typer.changes.rows
+        return rows.column("source").to_numpy() if self._by_clock else moments_of(rows, self._typer.wire)
+
     def _compared(self, applied: BoolArray, base_position: str) -> BoolArray:
         """Return which events are of changes that came in time, and that the stored rows did not go through."""
         compared: BoolArray = ~applied[self._events.rows] & pc.greater(self._positions, base_position).to_numpy()
+        if self._by_clock:
+            compared &= self._cannot_be_repeats(base_position)
         # a change that came late stands before one that was applied, so the stored row is a later one
         late = np.unique(self._events.groups[~compared])
         compared &= ~np.isin(self._events.groups, late)
         return compared
+
+    def _cannot_be_repeats(self, base_position: str) -> BoolArray:
+        """Return which events of a log that a clock orders can neither be sent again nor be out of their order.
+
+        Those happened at the source after the tool had sent all that is stored, and after the one before at their key.
+        """
+        groups, rows = self._events.groups, self._events.rows
+        source = self._typer.changes.rows.column("source").to_numpy()[rows]
+        sent = tool_time_of(pa.scalar(base_position or at_tool_time(0))).as_py()
+        new: BoolArray = (source > sent * 1_000) & ~self._typer.flags("older")[rows]
+        order = np.argsort(groups, kind="stable")
+        before, event = order[:-1], order[1:]
+        other = (groups[before] == groups[event]) & (rows[before] != rows[event])
+        new[event[other & (source[event] <= source[before])]] = False
+        return new
 
     def _several_at_once(self, before: IntArray, event: IntArray) -> BoolArray:
         """Return which events are of several rows of one statement at one key: they may have no order.

@@ -46,6 +46,11 @@ def partition_number(topic: str, partition: int) -> int:
     return number
 
 
+def at_tool_time(milliseconds: int) -> str:
+    """Return a text that is not above any position of a tool's time, in milliseconds since the epoch."""
+    return f"{PREFIX}.{milliseconds:0{TOOL_DIGITS}d}"
+
+
 def unordered(one: str, other: str) -> bool:
     """Return whether the order of two changes is unknown, whichever of the positions is lower.
 
@@ -93,7 +98,7 @@ def earliest_unordered(position: str) -> str:
     if not is_clock_position(position):
         return position
     tool = int(position[TOOL])
-    return f"{PREFIX}.{max(0, tool - BATCH_MS if int(position[BATCH]) else tool):0{TOOL_DIGITS}d}"
+    return at_tool_time(max(0, tool - BATCH_MS if int(position[BATCH]) else tool))
 
 
 def latest_unordered(position: str) -> str:
@@ -101,7 +106,7 @@ def latest_unordered(position: str) -> str:
     if not is_clock_position(position):
         return position
     tool = int(position[TOOL])
-    return f"{PREFIX}.{tool + (BATCH_MS if int(position[BATCH]) else 1):0{TOOL_DIGITS}d}"
+    return at_tool_time(tool + (BATCH_MS if int(position[BATCH]) else 1))
 
 
 def _comparable(one: str, other: str) -> bool:

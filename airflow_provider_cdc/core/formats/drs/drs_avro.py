@@ -24,7 +24,7 @@ from airflow_provider_cdc.core.formats.drs.avro_fields import ROLES, Fields
 from airflow_provider_cdc.core.formats.drs.avro_images import Row, carried
 from airflow_provider_cdc.core.formats.drs.avro_reader import FRAMINGS, AvroReader, SchemaMismatch
 from airflow_provider_cdc.core.formats.drs.avro_tokens import ABSENT, Token, has_instants
-from airflow_provider_cdc.core.formats.drs.options import DIALECT, dialect_of
+from airflow_provider_cdc.core.formats.drs.options import DIALECT, demand_dialect, dialect_of
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 from airflow_provider_cdc.core.values.fields import ConversionError
@@ -224,6 +224,7 @@ class WireFormat:
         database, table = fields.text("database", record), fields.text("table", record)
         if database is None:
             database = (fields.text("name", record) or "").partition(".")[0]
+        demand_dialect(self._dialect, statement, table)
         out.add(
             index,
             "schema",

@@ -20,7 +20,7 @@ from airflow_provider_cdc.core.formats.common.interning import Interner
 from airflow_provider_cdc.core.formats.common.record_decoder import decode_each
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
 from airflow_provider_cdc.core.formats.drs.images import Table, uneven
-from airflow_provider_cdc.core.formats.drs.options import dialect_of
+from airflow_provider_cdc.core.formats.drs.options import demand_dialect, dialect_of
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 from airflow_provider_cdc.core.values.types import BINARIES, GEOMETRIES
@@ -138,6 +138,7 @@ class DrsFormat(ABC):
     def _schema_change(self, out: ChangeBuilder, index: int, message: _Message) -> None:
         if not message.sql or not message.sql.strip():
             raise ValueError("a schema change without its statement")
+        demand_dialect(self._dialect, message.sql, message.table)
         out.add(
             index,
             "schema",

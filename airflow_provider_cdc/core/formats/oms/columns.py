@@ -52,6 +52,12 @@ _MEANINGS: dict[str, ColumnType] = {
 }
 _UNSCALED = frozenset({"DECIMAL", "NUMERIC", "NUMBER"})
 
+# type names of records that no column of a source which speaks Oracle's dialect can have
+MYSQL_TYPES = frozenset(
+    {"TINYINT", "MEDIUMINT", "YEAR", "ENUM", "SET", "VARBINARY"}
+    | {f"{size}{kind}" for size in ("TINY", "MEDIUM", "LONG") for kind in ("TEXT", "BLOB")}
+)
+
 
 def speaks_oracle(source: str | None) -> bool:
     """Say whether ``dbType`` has Oracle's types; older names count too (docs/wire/oceanbase-oms.md 10.35)."""

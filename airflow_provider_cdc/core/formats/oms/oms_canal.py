@@ -22,7 +22,7 @@ from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedR
 from airflow_provider_cdc.core.formats.common.row_images import members_of
 from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.oms import images as oms_images
-from airflow_provider_cdc.core.formats.oms.columns import dialect_of, speaks_oracle
+from airflow_provider_cdc.core.formats.oms.columns import MYSQL_TYPES, dialect_of, speaks_oracle
 from airflow_provider_cdc.core.formats.oms.evidence import of_canal_method
 from airflow_provider_cdc.core.formats.oms.options import DB_TYPE, NULL_IN_BOTH, TIMEZONE, OmsOptions
 
@@ -77,6 +77,8 @@ class _DescribedTable:
         self.types: Mapping[str, str | None] = (_types.decode(types) if types else None) or {}
         # null is a table without key; a record that lacks the member does not say
         self.key = tuple(_names.decode(key) or ()) if key else None
+        words = ((kind or "").upper().partition("(")[0] for kind in self.types.values())
+        self.mysql_type = next((word for word in words if word in MYSQL_TYPES), None)
         self.numbers: dict[tuple[tuple[str, ...], bool], int] = {}
         self.number = -1  # of the text for images with all columns
         self._full, self._fields = exact_struct(tuple(self.types))
@@ -118,6 +120,7 @@ class WireFormat(oms_images.OmsFormat):
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self._options = OmsOptions(options or {}, sequenced=False)
+        self._oracle = speaks_oracle(self._options.source)
         self.partial_images = self._options.null_is_unchanged
         self._descriptions = oms_images.Descriptions()
         self._described = DescribedTables(_DescribedTable)
@@ -142,6 +145,9 @@ class WireFormat(oms_images.OmsFormat):
         described = self._described.find(message.mysqlType, message.pkNames)
         if not message.data or not database or not table:
             raise ValueError("a row without data, database or table")
+        if self._oracle and described.mysql_type:
+            text = f"a column has the type {described.mysql_type}, which Oracle does not: source.options.dbType"
+            raise UnsupportedRecord("format.option_contradicted", f"{text} is {self._options.source}")
         time, written = None if message.es is None else message.es * 1000, message.ts
         olds = message.old or [] if op == "update" else None
         if olds is not None and len(olds) != len(message.data):

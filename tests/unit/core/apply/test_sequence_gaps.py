@@ -69,13 +69,17 @@ def test_changes_of_a_format_that_numbers_none_are_passed_over() -> None:
     assert changes_behind_gaps(pa.table({"position": ["1", "2"]}), np.arange(2)).tolist() == []
 
 
-def findings_of(numbers: Numbers, *, create: str = KEYED, read: Sequence[int] | None = None) -> Findings:
+def findings_of(
+    numbers: Numbers, *, create: str = KEYED, read: Sequence[int] | None = None, denied: int | None = None
+) -> Findings:
     """Return what resolving inserts gave, each in a place of its own.
 
     :param numbers: transaction and number of each; odd ones lie on partition 1.
     :param read: up to which change each partition is read, None where all is.
+    :param denied: which of them is a TRUNCATE, and was denied.
     """
-    rows = [change(20 + n, "insert", None, {"id": n}, partition=n % 2) for n in range(len(numbers))]
+    ops = ["truncate" if n == denied else "insert" for n in range(len(numbers))]
+    rows = [change(20 + n, op, None, {"id": n}, partition=n % 2) for n, op in enumerate(ops)]
     table = table_of(rows)
     for name, kind, column in zip(
         ("transaction_id", "transaction_order"), (pa.string(), pa.int64()), zip(*numbers, strict=True), strict=True
@@ -85,6 +89,7 @@ def findings_of(numbers: Numbers, *, create: str = KEYED, read: Sequence[int] | 
     if read is not None:
         marks = {f"rows/{partition}": f"{20 + n:08d}.{0:010d}" for partition, n in enumerate(read)}
     timeline = timeline_of(create)
+    timeline.denied += [] if denied is None else [rows[denied]["position"]]
     plan = resolve(
         ordered(table),
         timeline,
@@ -113,3 +118,10 @@ def test_a_gap_counts_only_behind_what_every_partition_shows() -> None:
     assert findings_of(hole, read=[4, 3]).counts == {"sequence_gap": 1}
     waits = findings_of(hole, read=[4, 1])
     assert (waits.counts, waits.undecided) == ({}, 1)
+
+
+@pytest.mark.parametrize("create", [KEYED, KEYLESS], ids=["keyed", "keyless"])
+def test_a_change_that_counts_no_more_has_its_number(create: str) -> None:
+    assert findings_of([("a", 1), ("b", 1), ("b", 2), ("b", 3)], create=create, denied=2).counts == {}
+    assert findings_of([("a", 1), ("b", 1), ("b", 3), ("b", 4)], create=create, denied=2).counts == {}
+    assert findings_of([("a", 1), ("b", 1), ("b", 2), ("b", 4)], create=create, denied=2).counts == {"sequence_gap": 1}

@@ -28,7 +28,7 @@ def stored(*rows: dict[str, Any]) -> pa.Table:
 
 
 def findings_of(
-    changes: Iterable[dict[str, Any]],
+    changes: Iterable[dict[str, Any]] | pa.Table,
     *there: dict[str, Any],
     keys_only: bool = False,
     base: str = STORED_UNTIL,
@@ -38,7 +38,7 @@ def findings_of(
     """Return what comparing changes with the rows that are stored gave."""
     timeline = timeline_of(CREATE)
     plan = resolve(
-        ordered(table_of(changes)),
+        ordered(changes if isinstance(changes, pa.Table) else table_of(changes)),
         timeline,
         timeline.schema,
         open_format(tool),
@@ -180,3 +180,58 @@ def test_rows_of_one_statement_at_one_key_have_no_order() -> None:
     assert counts([comes, goes, later], row(1, "a"), row(2, "b")) == {}
     lost = change(31, "update", row(2, "x"), row(2, "y"))
     assert counts([comes, goes, later, lost], row(1, "a"), row(2, "b")) == {"row_differs": 1}
+
+
+def clock_position(tool_ms: int, offset: int, partition: int = 0) -> str:
+    return f"c.{tool_ms:014d}.{tool_ms // 1000:011d}.{partition:018d}.{offset:019d}.{0:010d}.{0:09d}"
+
+
+def by_clock(*changes: tuple[int, int, dict[str, Any]]) -> pa.Table:
+    """Return changes of a tool without positions: (source time and the tool's time in milliseconds, change)."""
+    placed = [{**one, "position": clock_position(tool, one["offset"], one["partition"])} for _, tool, one in changes]
+    columns = {
+        "source": pa.array([source * 1000 for source, _, _ in changes]),
+        "sent": pa.array([tool for _, tool, _ in changes]),
+        **{name: pa.repeat(False, len(changes)) for name in ("stale", "doubtful", "older", "late")},
+    }
+    table = table_of(placed)
+    for name, column in columns.items():
+        table = table.append_column(name, pa.chunked_array([column]))
+    return table
+
+
+def clock_counts(*changes: tuple[int, int, dict[str, Any]], there: Any, **how: Any) -> dict[str, int]:
+    base = clock_position(10_000, 9)
+    return counts(by_clock(*changes), *there, base=base, tool="canal-json", how=Verification(**how))
+
+
+UPDATE = change(20, "update", row(1, "a"), row(1, "b"))
+INSERT = change(21, "insert", None, row(1, "b"))
+
+
+def test_where_a_clock_orders_changes_those_are_compared_that_cannot_be_sent_again() -> None:
+    assert clock_counts((11_000, 11_300, UPDATE), there=[row(1, "a")]) == {}
+    assert clock_counts((11_000, 11_300, UPDATE), there=[row(1, "x")]) == {"row_differs": 1}
+    assert clock_counts((11_000, 11_300, UPDATE), there=[]) == {"key_missing": 1}
+    assert clock_counts((11_000, 11_300, INSERT), there=[row(1, "b")]) == {"key_there": 1}
+    # of the time before the tool sent what is stored
+    assert clock_counts((9_000, 11_300, UPDATE), there=[row(1, "x")]) == {}
+    assert clock_counts((10_000, 11_300, INSERT), there=[row(1, "b")]) == {}
+
+
+def test_where_a_clock_orders_changes_of_one_second_of_the_source_may_have_no_order() -> None:
+    again = {**INSERT, "offset": 30, "index": 0}
+    assert clock_counts((11_000, 11_300, INSERT), (11_000, 11_400, again), there=[]) == {}
+    gone = change(31, "delete", row(1, "x"), None)
+    assert clock_counts((11_000, 11_300, INSERT), (12_000, 12_400, gone), there=[]) == {"row_differs": 1}
+    assert clock_counts((12_000, 12_300, INSERT), (11_000, 12_400, gone), there=[]) == {}
+
+
+def test_where_a_clock_orders_changes_a_partition_that_is_read_less_far_leaves_them_undecided() -> None:
+    how = {"partitions": ["rows/0", "rows/1"]}
+    one = (11_000, 11_300, UPDATE)
+    assert clock_counts(one, there=[], marks={"rows/0": "c.00000000012000"}, **how) == {}
+    assert clock_counts(one, there=[], marks=dict.fromkeys(how["partitions"], "c.00000000011300"), **how) == {}
+    assert clock_counts(one, there=[], marks=dict.fromkeys(how["partitions"], "c.00000000011301"), **how) == {
+        "key_missing": 1
+    }

@@ -62,9 +62,15 @@ def test_a_deleted_row_may_stand_in_the_image_after() -> None:
 
 
 def test_a_statements_dialect_is_the_one_that_the_option_states() -> None:
-    ddl = wire("DDL", afterImages="ALTER TABLE orders ADD c INT")
+    ddl = wire("DDL", afterImages='ALTER TABLE "orders" ADD c INT')
     assert [change["dialect"] for change in changes(ddl)] == ["mysql"]
     assert [change["dialect"] for change in changes(ddl, options={**OPTIONS, "dialect": "oracle"})] == ["oracle"]
+
+
+def test_a_statement_of_mysql_refuses_the_dialect_of_oracle() -> None:
+    ddl = wire("DDL", afterImages="ALTER TABLE `orders` ADD c INT")
+    (refused,) = changes(ddl, options={**OPTIONS, "dialect": "oracle"})
+    assert (refused["kind"], refused["error_code"]) == ("error", "format.option_contradicted")
 
 
 def test_schema_changes_marks_and_heartbeats() -> None:

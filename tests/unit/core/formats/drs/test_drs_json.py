@@ -203,6 +203,30 @@ def test_a_statements_dialect_is_the_one_that_the_option_states(format: str) -> 
         open_format(format, {"dialect": "db2"})
 
 
+@pytest.mark.parametrize(
+    ("sql", "table", "refused"),
+    [
+        ("CREATE TABLE `t` (id INT)", "t", "names in backticks"),
+        ("ALTER TABLE a.Orders ADD v INT", "Orders", "a name in lower case without quotes"),
+        ('CREATE TABLE `t` (`q"c` INT)', "t", "names in backticks"),
+        ("CREATE TABLE t (id INT)", "t", "a name in lower case without quotes"),
+        ("CREATE TABLE T (id INT)", "T", None),
+        ('CREATE TABLE "t" (id INT)', "t", None),
+        ("COMMENT ON TABLE T IS 'of `t`'", "T", None),
+        ("DROP TABLE a.T -- `t`", "T", None),
+        ("DROP TABLE a.other", "t", None),
+        ("CREATE TABLE T (id INT DEFAULT 'x", "t", None),
+        ("DROP TABLE a.t", None, None),
+    ],
+)
+def test_a_statement_of_mysql_refuses_the_dialect_of_oracle(sql: str, table: str | None, refused: str | None) -> None:
+    ddl = {"type": "DDL", "sql": sql, "id": 1, "table": table}
+    (change,) = changes(ddl, dialect="oracle")
+    assert change["error_code"] == ("format.option_contradicted" if refused else None)
+    assert (refused or "") in (change["error"] or "")
+    assert [change["kind"] for change in changes(ddl)] == ["schema"]
+
+
 def test_a_schema_change_needs_its_type_only() -> None:
     bare = {"type": "DDL", "sql": "DROP TABLE a.t", "id": 1}
     (change,) = changes(bare)

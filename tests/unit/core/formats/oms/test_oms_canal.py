@@ -240,6 +240,14 @@ def test_types_of_an_oracle_tenant_are_taken_as_such() -> None:
         wire.encoding_of("c", ColumnType("double"), wire.describe(change["columns"]))
 
 
+@pytest.mark.parametrize(("kind", "refused"), [("mediumtext", True), ("ENUM('a')", True), ("VARCHAR2", False)])
+def test_a_type_of_mysql_refuses_a_source_that_speaks_oracle(kind: str, refused: bool) -> None:
+    row = message([{"id": 1, "v": "a"}], mysqlType={"id": "int64", "v": kind})
+    (change,) = changes(row, dbType="ORACLE")
+    assert change["error_code"] == ("format.option_contradicted" if refused else None)
+    assert [change["kind"] for change in changes(row, dbType="MYSQL")] == ["row"]
+
+
 def test_null_in_both_images_may_say_that_nothing_changed() -> None:
     rows = [message([{"id": 1, "d": 2, "b": None}], "UPDATE", old=[{"d": 1}]), message([{"id": 1, "b": None}])]
     wire = open_format("oms-canal", {"null_in_both": "unchanged"})
