@@ -305,7 +305,7 @@ async def async_storage_options(conn_id: str | None) -> dict[str, str]:
 
 
 def _storage_options_of(conn: Connection | EnvironmentConnection, conn_id: str) -> dict[str, str]:
-    options = STORE_TYPES[conn.conn_type](conn, conn_id, partial(_extra, conn_id, conn))
+    options = STORE_TYPES[str(conn.conn_type)](conn, conn_id, partial(_extra, conn_id, conn))
     for name in STORE_SECRETS:
         mask(options.get(name))
     return options
