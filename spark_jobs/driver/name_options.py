@@ -75,7 +75,7 @@ def demand_lower_case(job: JobDocument, landed: Manifest) -> None:
 
     Statements, and a TRUNCATE, come with names as they were typed.
 
-    :raises DataError: ``format.option_contradicted``.
+    :raises DataError: ``source.option_contradicted``.
     """
     if not Server.of(job.format_options).lower_case_names:
         return
@@ -83,7 +83,7 @@ def demand_lower_case(job: JobDocument, landed: Manifest) -> None:
     typed = sorted(name for name in names if any("A" <= letter <= "Z" for letter in name))
     if typed:
         raise DataError(
-            "format.option_contradicted",
+            "source.option_contradicted",
             f"rows of {printable(', '.join(typed[:_SHOWN]))} have names with upper-case letters, which a server with "
             "lower_case_table_names: 1 never stores",
             where={"pipeline": job.pipeline},

@@ -283,8 +283,8 @@ class Moved(Replay):
         if chunks and not self._seqs:
             self._lower_at_first = self._lower
         problems = super()._batch(seq, chunks, None)
-        if self._lower and any("format.option_contradicted" in problem for problem in problems):
-            self.story.append("    refused: format.option_contradicted")
+        if self._lower and any("source.option_contradicted" in problem for problem in problems):
+            self.story.append("    refused: source.option_contradicted")
             self._lower = self._lower_at_first = False
             problems = super()._batch(seq, chunks, None)
         if self._second is not None and not self._second.is_over and chunks and not problems:

@@ -56,7 +56,7 @@ def test_rows_with_names_in_upper_case_refuse_that_the_server_has_none(log: Log,
     script.send(*snapshot_ddl(100, {"Orders": (COLUMNS, KEY)}), insert(1, 110))
     with pytest.raises(DataError, match=r"shop\.Orders.* lower_case_table_names: 1 never stores") as caught:
         script.sync()
-    assert caught.value.code == "format.option_contradicted"
+    assert caught.value.code == "source.option_contradicted"
     script.options = {"lower_case_table_names": "0"}
     script.sync()
     assert script.rows("shop", "Orders") == Counter({(1, 1): 1})
