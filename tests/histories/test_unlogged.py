@@ -25,6 +25,7 @@ from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.ruled_table import gone, put, statement, stored, synced
 from tests.histories.scripted import Script
+from tests.histories.searched import holding
 from tests.histories.stories import Put, Said, outcomes
 from tests.histories.tools import TOOLS
 from tests.services.registered_schemas import ServedSchemas
@@ -49,21 +50,9 @@ RECORDS = [
 LEFT = [{"id": 1, "phone": "***", "v": 2}, {"id": 3, "phone": "***", "v": 1}]
 
 
-def holding(root: Path, secret: str = SECRET) -> list[str]:
-    """Return the files of a lake's ``_cdc`` that hold a text, also those that are compressed."""
-    names = []
-    for path in sorted(file for file in (root / "_cdc").rglob("*") if file.is_file()):
-        texts = [path.read_bytes()]
-        if path.suffix == ".parquet":
-            texts.append(repr(pq.read_table(path).to_pylist()).encode())
-        if any(secret.encode() in text for text in texts):
-            names.append(str(path.relative_to(root)))
-    return names
-
-
 def test_the_search_finds_a_value(log: Log, lake: Path) -> None:
     synced(log, lake, RECORDS)
-    assert any(name.endswith(".parquet") for name in holding(lake))
+    assert any(name.endswith(".parquet") for name in holding(lake, SECRET))
 
 
 @pytest.mark.sampled(2)
@@ -72,7 +61,7 @@ def test_the_search_finds_a_value(log: Log, lake: Path) -> None:
 def test_nothing_below_cdc_has_the_values(log: Log, lake: Path, mode: str, cuts: tuple[int, ...]) -> None:
     script = synced(log, lake, RECORDS, *cuts, columns=UNLOGGED, mode=mode)
     rows = stored(script)
-    assert holding(lake) == [] and SECRET not in repr(rows)
+    assert holding(lake, SECRET) == [] and SECRET not in repr(rows)
     assert {name: row[name] for row in rows for name in ("phone",)} == {"phone": "***"}
     if mode == "mirror":
         assert rows == LEFT
@@ -85,7 +74,7 @@ def test_undecodable_records_leave_no_bytes(log: Log, lake: Path) -> None:
     script.send(Record(bad.topic, bad.partition, bad.time, bad.key, bad.value[:-9], ()))
     script.sync()
     (entry,) = script.open_records()
-    assert entry.size is None and holding(lake) == []
+    assert entry.size is None and holding(lake, SECRET) == []
 
 
 def test_a_row_that_does_not_fit_leaves_no_values(log: Log, lake: Path) -> None:
@@ -93,7 +82,7 @@ def test_a_row_that_does_not_fit_leaves_no_values(log: Log, lake: Path) -> None:
     script.send(*RECORDS, put(71, **{**person(4, 1), "v": "no number"}))
     script.sync()
     (entry,) = script.open_records()
-    assert entry.code and holding(lake) == []
+    assert entry.code and holding(lake, SECRET) == []
     assert stored(script) == LEFT
 
 
@@ -118,7 +107,7 @@ def test_a_new_name_that_a_rule_states_is_followed(log: Log, lake: Path, cuts: t
     records = [*RECORDS, rename, put(81, **person(4, 1, "tax_no"))]
     script = synced(log, lake, records, *cuts, columns={**UNLOGGED, "unlogged": ["ssn", "tax*", "ph*"]})
     assert stored(script) == [*LEFT, {"id": 4, "phone": "***", "v": 1}]
-    assert holding(lake) == []
+    assert holding(lake, SECRET) == []
 
 
 def test_rows_that_came_under_another_name_of_the_table_park_it(log: Log, lake: Path) -> None:
@@ -129,7 +118,7 @@ def test_rows_that_came_under_another_name_of_the_table_park_it(log: Log, lake: 
     script.sync()
     (state,) = script.states.values()
     assert state.state == "parked" and "under the name shop.people" in state.reason
-    assert holding(lake) != []
+    assert holding(lake, SECRET) != []
 
 
 def test_a_copy_that_takes_the_name_has_its_values_kept_out_by_a_pattern(log: Log, lake: Path) -> None:
@@ -140,7 +129,7 @@ def test_a_copy_that_takes_the_name_has_its_values_kept_out_by_a_pattern(log: Lo
     script.send(*RECORDS[:4], statement(ghost, 71), copied, swap, put(101, **person(3, 1)))
     script.sync()
     assert {state.state for state in script.states.values()} == {"ok"}
-    assert holding(lake) == []
+    assert holding(lake, SECRET) == []
 
 
 STATEMENTS = {
@@ -212,7 +201,7 @@ def test_files_that_a_table_is_rebuilt_from_leave_no_values(log: Log, lake: Path
     done = script.sync(rebuild=Rebuild(["shop.t"], RebuildSource.FILES, 30_000, str(tmp_path / "t.parquet")))
     assert [line.reason for line in done.tables] == [""]
     assert stored(script) == [*LEFT, {"id": 9, "phone": "***", "v": 9}]
-    assert holding(lake) == []
+    assert holding(lake, SECRET) == []
 
 
 COLUMNS = "CREATE TABLE t (id INT NOT NULL PRIMARY KEY, ssn VARCHAR(60), phone VARCHAR(60), v INT)"
@@ -232,7 +221,7 @@ def test_each_format(format: str, log: Log, lake: Path) -> None:
     for ending in outcomes(format, STORY, log, lake, tables={"shop.t": {"columns": UNLOGGED, **create}}).values():
         assert ending == {"t": ("ok", "", Counter({(1, "***", 2): 1}))}
     assert any(SECRET.encode() in (one.value or b"") for records in log.partitions.values() for one in records)
-    assert [name for root in lake.iterdir() for name in holding(root)] == []
+    assert [name for root in lake.iterdir() for name in holding(root, SECRET)] == []
 
 
 @pytest.mark.parametrize("adjusted", ADJUSTMENTS)
@@ -248,7 +237,7 @@ def test_frames_of_a_registry_whatever_their_names(adjusted: Callable[[str], str
     script.sync()
     server.stop()
     assert script.states_of("shop", "n") == ["ok"], script.states
-    assert script.rows("shop", "n") == {(1, "***", 2): 1} and holding(lake) == []
+    assert script.rows("shop", "n") == {(1, "***", 2): 1} and holding(lake, SECRET) == []
 
 
 REFUSED = {
