@@ -13,7 +13,7 @@ from airflow_provider_cdc.batch.job import JobMaker
 from airflow_provider_cdc.batch.lake_question import ask
 from airflow_provider_cdc.batch.result import newest_by_name, table_states
 from airflow_provider_cdc.batch.source_log import SourceLog
-from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.config import CdcPipeline, TableRules
 from airflow_provider_cdc.core.ddl.description import describe
 from airflow_provider_cdc.core.ddl.parser import parse
 from airflow_provider_cdc.core.ddl.tokens import DdlError
@@ -38,7 +38,8 @@ def explain(
 ) -> dict[str, Any]:
     """Return what a batch would do.
 
-    Members are ``tables``, ``asks``, ``ddl``, ``unfit`` rows, ``unreadable`` records, ``lossy``, ``error``.
+    Members are ``tables``, ``asks``, ``ddl``, ``unfit`` rows, ``unreadable`` records, ``lossy``, ``error``, and
+    ``unlogged``: by table what the change log has no values of.
 
     It runs in a process of this machine, whatever engine the pipeline has.
 
@@ -61,7 +62,7 @@ def explain(
         job.scratch = scratch
         result = ask(job, secrets, f"preview of {pipeline.name}", say=say)
     demand_known_batches(pipeline, result)
-    return _document(result, newest_by_name(before.values()))
+    return _document(result, newest_by_name(before.values()), pipeline.tables)
 
 
 def demand_known_batches(pipeline: CdcPipeline, result: Result) -> None:
@@ -78,15 +79,15 @@ def demand_known_batches(pipeline: CdcPipeline, result: Result) -> None:
         )
 
 
-def _document(result: Result, before: Mapping[str, Any]) -> dict[str, Any]:
+def _document(result: Result, before: Mapping[str, Any], rules: TableRules) -> dict[str, Any]:
     """Return what the result of a preview says.
 
     :param before: states of the tables by name.
     """
     after = newest_by_name(result.states)
     lines = {f"{line.database}.{line.table}": line for line in result.tables}
-    tables = []
-    for name in sorted({*result.row_changes, *lines, *after}):
+    tables, names = [], sorted({*result.row_changes, *lines, *after})
+    for name in names:
         line, state = lines.get(name), after.get(name) or before.get(name)
         tables.append(
             {
@@ -113,6 +114,7 @@ def _document(result: Result, before: Mapping[str, Any]) -> dict[str, Any]:
         "unfit": unfit,
         "unreadable": [item for item in result.quarantine if "error_code" in item],
         "lossy": result.lossy,
+        "unlogged": {name: stated for name in names if (stated := rules.rule(name).unlogged_patterns)},
         "error": None if result.error is None else result.error.document(),
     }
 

@@ -113,13 +113,15 @@ class PlannedBatch:
 
     @contextmanager
     def _folder(self) -> Iterator[Path]:
-        """Return the folder of the documents: in the sink if that is a folder, so that they can be read later.
+        """Return the folder of the documents: in the lake if that is a folder, so that they can be read later.
+
+        A job that has records which an operator repaired has their values: those that stay out of the lake do so here.
 
         Each holder of a lease has its own: another ledger's host, or one that continued after a halt, may work on the
         same batch number.
         """
         root = self._pipeline.lake.root
-        if not root.startswith("/"):
+        if not root.startswith("/") or self._pipeline.tables.keep_values_out:
             with tempfile.TemporaryDirectory(prefix="airflow-cdc-job-") as folder:
                 yield Path(folder)
             return

@@ -244,6 +244,9 @@ def _print_explained(explained: dict[str, Any]) -> None:
         print_table(columns, [[row[name] for name in columns] for row in explained["unfit"]])
     for record in explained["unreadable"]:
         print(printable(f"unreadable: {quarantine_line(record)}: {record['error']}"))
+    for table, columns in explained["unlogged"].items():
+        sentence = f"the change log has no values of {', '.join(columns)}: no rebuild, replay or ALTER TABLE gives them"
+        print(printable(f"{table}: {sentence}"))
     for reason, count in explained["lossy"].items():
         print(printable(f"lossy: {reason}: {count}"))
     if explained["error"] is not None:

@@ -88,6 +88,7 @@ class ChangedRules:
     ) -> RuleCost:
         """Return what carrying a change out costs, without the size of the table."""
         cost = RuleCost(self._p.job.created_at, Work.ROWS, None, None, still_shown=list(change.still_shown))
+        cost = replace(cost, kept_out=list(change.kept_out), lacking=list(change.lacking))
         if change.from_rows and self._goes_on(timeline, state):
             evolves = stored is not None and self._evolves(timeline, state, stored)
             return replace(cost, work=Work.METADATA) if evolves else cost

@@ -159,7 +159,7 @@ class ProvidedFiles:
                 if piece.column(name).null_count:
                     index = pc.index(piece.column(name).is_null(), True).as_py()
                     raise self._unfit(f"column {name!r} is NOT NULL or of the key, and has a NULL", name, row + index)
-            rows = piece.select(target.names).cast(target)
+            rows = self._logged(piece.select(target.names).cast(target))
             keys.append(rows.select(key))
             row += rows.num_rows
             yield rows
@@ -169,6 +169,13 @@ class ProvidedFiles:
         twice = pc.min(seen.column("_max").filter(pc.greater(seen.column("_count"), 1))).as_py()
         if twice is not None:
             raise self._unfit("two rows have the same key", ", ".join(key), twice)
+
+    def _logged(self, rows: pa.Table) -> pa.Table:
+        """Return rows without the values that rules keep out of the lake."""
+        for number, column in enumerate(rows.schema):
+            if self.timeline.leaves_out(column.name):
+                rows = rows.set_column(number, column, pa.nulls(rows.num_rows, column.type))
+        return rows
 
     def _check_columns(self, stated: pa.Schema, target: pa.Schema) -> None:
         if len(set(stated.names)) < len(stated.names):

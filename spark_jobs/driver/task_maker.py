@@ -12,7 +12,7 @@ from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from spark_jobs.driver.base_states import Start, outdated, snapshot_of
 from spark_jobs.driver.locations import Locations
 from spark_jobs.driver.planning import Planning
-from spark_jobs.driver.source_formats import demand_one_format, formats_after
+from spark_jobs.driver.source_formats import demand_one_format, demand_values, formats_after
 from spark_jobs.tasks.table_task import ApplyTask, Span
 
 
@@ -123,6 +123,7 @@ class TaskMaker:
         """
         formats = formats_after(self._p.history.formats(), self._p.job)
         demand_one_format(self._p.job, formats, [*start.spans, *context], str(timeline.last_name))
+        demand_values(timeline, [*start.spans, *context])
         if start.begins_with_files and start.base is not None:
             change = self._p.layouts.change(timeline, start.base)
             if change is not None:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import SourceError, out_of_memory
 from airflow_provider_cdc.core.formats.common.clock_positions import ClockPositions, FixedClocks
@@ -50,6 +51,7 @@ from spark_jobs.lake.transaction_counts import commits_of, joined_commits
 from spark_jobs.readers.file_reader import read_files
 from spark_jobs.readers.segment_reader import read_segments
 from spark_jobs.readers.task_reader import read_chunks
+from spark_jobs.tasks.unlogged import Unlogged
 from spark_jobs.workers.malloc import keep_memory, release_memory
 from spark_jobs.workers.progress import advance
 
@@ -204,6 +206,7 @@ def land(
     new_writer = partial(LogWriter, lake_of(job, secrets), folder, describe=described, snapshots=snapshots)
     writer = new_writer()
     report, stretches = LandReport(), Stretches()
+    unlogged = Unlogged(job.tables, fmt, folds=Server.of(job.format_options).lower_case_names is True)
     begins = begins or Begins(Begin(*begin) for begin in job.begins)
     with _lean_memory(job):
         for parts in _decoded_at_once(job, source, fmt):
@@ -217,15 +220,15 @@ def land(
                 stretches.add(changes)
             else:
                 changes = positions.fill(changes)
-            _take(fmt, changes, writer, report, job.seq)
+            _take(fmt, changes, writer, report, job.seq, unlogged)
             for errors in () if tombstones is None else tombstones.errors_in(parts):
-                _take(fmt, errors, writer, report, job.seq)
+                _take(fmt, errors, writer, report, job.seq, unlogged)
             advance(rows=records)
             # many small files would be expensive to read
             if writer.size >= _FILE_BYTES or writer.rows >= job.policy.chunk_records:
-                _finish(writer, report)
+                _finish(writer, report, unlogged)
                 writer = new_writer()
-        _finish(writer, report)
+        _finish(writer, report, unlogged)
         report.clocks = [] if positions is None else list(map(list, positions.clocks()))
     report.stretches, report.statements = stretches.documents(), stretches.statements
     report.last_records = {} if tombstones is None else tombstones.last
@@ -276,8 +279,11 @@ def _partitions(job: JobDocument) -> str:
     return " ".join(names[:_REPORTED_PARTITIONS])
 
 
-def _finish(writer: LogWriter, report: LandReport) -> None:
-    report.groups += writer.close()
+def _finish(writer: LogWriter, report: LandReport, unlogged: Unlogged) -> None:
+    groups = writer.close()
+    for group in groups:
+        group.unlogged = unlogged.patterns(group.database, group.table)
+    report.groups += groups
     report.descriptions += writer.descriptions
 
 
@@ -294,7 +300,9 @@ def _without_ignored(batch: pa.RecordBatch, report: LandReport) -> pa.RecordBatc
     return batch.filter(pa.array(~ignored))
 
 
-def _take(fmt: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandReport, seq: int) -> None:
+def _take(
+    fmt: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandReport, seq: int, unlogged: Unlogged
+) -> None:
     kinds = batch.column("kind")
     counts = _counts(kinds)
     rows = batch if counts.keys() == {"row"} else batch.filter(pa.array(is_word(kinds, "row")))
@@ -302,7 +310,7 @@ def _take(fmt: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandRep
     for name, count in [*counts.items(), *((f"row.{op}", count) for op, count in _counts(ops).items())]:
         report.changes[name] = report.changes.get(name, 0) + count
     if "row" in counts:
-        writer.add(rows)
+        writer.add(unlogged.without_values(rows))
         report.topics = joined_topics(report.topics, tables_of(rows))
     if "schema" in counts:
         report.schema_changes += schema_changes(fmt, batch.filter(pa.array(is_word(kinds, "schema"))), seq)
@@ -316,7 +324,7 @@ def _take(fmt: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandRep
         report.progress = max(report.progress or newest, newest) if newest is not None else report.progress
     if "error" in counts:
         bad = batch.filter(pa.array(is_word(kinds, "error")))
-        writer.add_errors(bad)
+        writer.add_errors(unlogged.without_bytes(bad))
         _note_errors(bad, report)
 
 

@@ -30,8 +30,9 @@ from tests.bench.contestants import (
 from tests.bench.data import Feed, Record
 from tests.bench.formats_data import TABLE, Orders, case_names, pipeline_of, records_of, typed, writer_of
 from tests.bench.large_target import LAYOUT_CHANGES, Changes, LayoutChange, Snapshot
+from tests.bench.modes import MODED, check
 from tests.bench.producing import produce
-from tests.bench.report import say
+from tests.bench.report import MODE_CASE, say
 from tests.bench.rounds import Rounds
 from tests.bench.structure import SCHEMA_TOPIC
 from tests.cross_format.writers import registry_of
@@ -68,6 +69,7 @@ class Cases:
         self._scenario("one table, plain", changes, 1, embedded=False, partitions=2)
         self._scenario("10 messages", 10, 1)
         self._scenario("10 000 changes", 10_000, 1)
+        self._modes()
 
         self._sizes(sorted(self._options.sizes))
         for stored in self._options.stored:
@@ -79,6 +81,24 @@ class Cases:
             self._snapshot(self._options.snapshot)
         for name in case_names():
             self._format(name, self._options.format_changes)
+
+    # ---- rules and modes
+
+    def _modes(self) -> None:
+        """Measure the second batch into tables with rules and of each mode."""
+        if not self._rounds.selects(MODE_CASE):
+            return
+        changes = self._options.changes
+        feed = Feed(1, embedded=False, partitions=2)
+        arena = self._arena(feed)
+        with self._topics({**feed.topics, SCHEMA_TOPIC: 1}):
+            produce(self._broker.bootstrap, feed.schema_records())
+            arena.ranges = self._produce(MODE_CASE, feed.topics, feed.batch(changes))
+            self._rounds.warm_up(Ours(arena))
+            everybody = [who for who in (kind(arena) for kind in MODED) if self._rounds.fill(who)]
+            arena.ranges = self._produce(MODE_CASE, feed.topics, feed.batch(changes), arena.ranges)
+            truth = check(feed.expected())
+            self._rounds.compete(MODE_CASE, everybody, changes, None, prepare=lambda who: who.restore(), check=truth)
 
     # ---- a large table
 

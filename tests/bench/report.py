@@ -17,6 +17,10 @@ Cell = dict[str, Any]
 _BEGIN = time.monotonic()
 
 
+MODE_CASE = "rules and modes, filled"
+MODE_LIMITS = {"with rules": 1.25, "append": 1.1, "soft_delete": 1.1, "history": 1.6}
+
+
 def say(text: str) -> None:
     """Print a line for people, with the seconds since the start."""
     print(f"[{time.monotonic() - _BEGIN:6.0f} s] {text}", file=sys.stderr, flush=True)
@@ -110,6 +114,9 @@ def targets(figures: Figures) -> list[Target]:
             result.append(Target(f"{tables} against one, {name}", ratio, limit))
     result += _scale(figures)
     result += _costs(figures)
+    for who, limit in MODE_LIMITS.items():
+        ratio = figures.ratio((MODE_CASE, who), (MODE_CASE, "mirror"), "apply")
+        result.append(Target(f"{MODE_CASE}: {who} against a mirror, apply", ratio, limit))
     for kind in ("one table", "one table, plain"):
         ratio = figures.ratio((f"{kind}, empty", "land alone"), (f"{kind}, empty", "bare loop, envelope"), "cpu")
         result.append(Target(f"{kind}: land against the bare consumer with envelopes, cpu", ratio, 2.5))

@@ -23,7 +23,7 @@ from tests.bench.data import Feed, differences
 from tests.bench.formats_data import Orders, case_names, records_of, writer_of
 from tests.bench.large_target import LAYOUT_CHANGES, Changes, LayoutChange, Snapshot
 from tests.bench.measure import measure
-from tests.bench.report import Figures, marginals, table, targets
+from tests.bench.report import MODE_CASE, Figures, marginals, table, targets
 from tests.bench.structure import EXPECTED, SCHEMA_TOPIC
 
 
@@ -216,6 +216,9 @@ def test_targets_are_reckoned_from_cells() -> None:
         cell("one table, empty", "hand-written", 25, 25),
         cell("10 messages", "sync spark", 5, 5) | {"changes": 10},
         cell("format canal-json", "sync spark", 9, 9) | {"changes": 500_010},
+        cell(MODE_CASE, "mirror", 9, 9) | {"apply": 4.0},
+        cell(MODE_CASE, "history", 9, 9) | {"apply": 6.0},
+        cell(MODE_CASE, "append", 9, 9) | {"apply": 5.0},
     ]
     actual = {target.text: target for target in targets(Figures(cells))}
     assert actual["one table, empty: hand-written against ours, wall"].met
@@ -223,6 +226,8 @@ def test_targets_are_reckoned_from_cells() -> None:
     assert actual["format canal-json: sync spark, marginal rate"].measured == 125
     assert actual["10 messages: sync spark, CPU"].met is False
     assert actual["empty batch, wall"].met is None
+    assert actual[f"{MODE_CASE}: history against a mirror, apply"].met
+    assert actual[f"{MODE_CASE}: append against a mirror, apply"].met is False
     assert "2.5 x" in table(cells)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.histories.hard_texts import number
-from tests.histories.kinds import Kind
+from tests.histories.kinds import DATED, Kind
 from tests.histories.source import (
     Column,
     DdlEvent,
@@ -284,7 +284,9 @@ class Alter(Statement):
                 gone = [*table.dead, *(row for _, row in table.feed if row)]
                 structure, _ = clause.change(structure, [] if isinstance(clause, ChangeKey) else gone)
                 for row in gone if isinstance(clause, ChangeKey) else ():
-                    row.update({n: structure.named(n).kind.implicit() for n in clause.key if row[n] is None})
+                    kinds = {n: structure.named(n).kind for n in clause.key if row[n] is None}
+                    # a zero date is NULL in the lake
+                    row.update({n: kind.implicit() for n, kind in kinds.items() if kind.name not in DATED})
         except RefusedError:
             table.dead, table.feed, table.knows_dead = [], [], False
 

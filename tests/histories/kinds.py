@@ -15,6 +15,7 @@ from typing import Any
 
 BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 TEXTS = ("varchar", "enum", "json")
+DATED = ("date", "datetime", "timestamp")
 FRACTIONAL = ("datetime", "timestamp", "time")
 EPOCH = datetime(1970, 1, 1)
 _SECOND = 1_000_000

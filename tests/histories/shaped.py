@@ -31,6 +31,9 @@ MISFITS = (
     *("shape.key", "shape.type", "shape.name_taken", "shape.no_columns"),
     *("shape.column_unknown", "shape.expression", "shape.converted", "mode.needs_key", "mode.needs_order"),
     "shape.batch",
+    # columns whose values stay out of the change log: under another name, of the key, all of them, or logged before
+    *("came into the change log under the name", "is in no row (", "names all of its columns", "have the column"),
+    *("neither has nor had", "apply.values_unlogged"),
 )
 """Codes with which a table is parked that its rules do not fit."""
 _HASHED = Kind("varchar", 64)
@@ -58,6 +61,9 @@ def random_rules(rnd: random.Random, creates: Sequence[Create]) -> dict[str, Any
     if rnd.random() < (0.5 if all(one.key for one in structures) else 0.02):
         rules["metadata"] = {"op": "_op", "position": "_position", "table": "_table", "source_time": "_time"}
         rules["metadata"] |= {"batch": "_batch"} if rnd.random() < 0.2 else {}
+    if rnd.random() < 0.2 and not rules.keys() & {"rename", "add"}:
+        rules["unlogged"] = [f"{names[4]}*"]
+        rules |= {"mask": dict.fromkeys(rules["mask"], "redact")} if "mask" in rules else {}
     return rules or {"exclude": names[0]}
 
 
@@ -87,7 +93,7 @@ def random_rule(rnd: random.Random, create: Create) -> Rule:
     rules = {key: _of(had, stated) for key, stated in random_rules(rnd, [create]).items()}
     return Rule(
         {key: stated for key, stated in rules.items() if stated},
-        (read, rnd.random() < 0.5) if rnd.random() < 0.5 else None,
+        (read, rnd.random() < 0.5) if rnd.random() < 0.5 and "unlogged" not in rules else None,
         rnd.choice(("mirror", "append", *(("soft_delete", "history") if create.structure.key else ()))),
     )
 
@@ -116,9 +122,10 @@ def shaped(structure: Structure, rules: Mapping[str, Any]) -> list[Shaped]:
     renamed = {_named(structure, name): to for name, to in rules.get("rename", {}).items()}
     columns = []
     for column in structure.columns:
-        if any(_matches(column, pattern) for pattern in exclude):
-            continue
         mask = next((mask for name, mask in rules.get("mask", {}).items() if _matches(column, name)), "")
+        patterns = [*exclude, *(rules.get("unlogged", ()) if mask != "redact" else ())]
+        if any(_matches(column, pattern) for pattern in patterns):
+            continue
         kind, value = _masked(column, mask)
         columns.append(
             Shaped(renamed.get(column.name, column.name), kind, _HASHED if mask == "hash" else column.kind, value)
@@ -222,8 +229,9 @@ def _wrong_spans(ended: pa.Table) -> list[str]:
 def _hiding_more(rnd: random.Random, rule: Rule) -> Rule:
     """Return a rule that leaves out or masks one more column, or hides no more than before."""
     name, excluded = rnd.choice(COLUMNS), rule.columns.get("exclude", [])
+    mask = "redact" if "unlogged" in rule.columns else "hash"
     if rnd.random() < 0.5:
-        return replace(rule, columns={**rule.columns, "mask": {**rule.columns.get("mask", {}), f"{name}*": "hash"}})
+        return replace(rule, columns={**rule.columns, "mask": {**rule.columns.get("mask", {}), f"{name}*": mask}})
     excluded = [excluded] if isinstance(excluded, str) else excluded
     return replace(rule, columns={**rule.columns, "exclude": [*dict.fromkeys([*excluded, f"{name}*"])]})
 

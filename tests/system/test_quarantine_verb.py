@@ -21,6 +21,7 @@ from tests.airflow.shop import rows as stored
 from tests.cross_format.canal_json_writer import Writer as CanalJsonWriter
 from tests.cross_format.events import Row
 from tests.cross_format.oms_canal_writer import Writer as OmsCanalWriter
+from tests.histories.searched import holding
 from tests.services.broker import Broker
 from tests.system.bad_rows import BAD, GOOD, quarantine, repaired, update, waiting
 from tests.system.ground import PRICED, Ground, Story
@@ -92,6 +93,27 @@ def test_a_repaired_record_goes_to_its_own_position_and_its_table_goes_on(ground
     (settled,) = waiting(ground, "--all")
     assert (settled["decision"]["action"], settled["decision"]["by"]) == ("replay", "ann")
     assert ground.site.sync().code == 0
+
+
+def test_values_that_stay_out_of_the_change_log_are_in_no_file_of_it(ground: Ground) -> None:
+    ground.site.changes["tables"] = {"shop.sick": {"columns": {"unlogged": ["v"]}}}
+    story = Story(_writer())
+    story.create("sick")
+    story.insert("sick", id=1, v="hunter2")
+    story.insert("sick", id=2, v="hunter2")
+    story.change_last(lambda value: value.replace(GOOD, BAD))
+    ground.send(story)
+    explained = ground.site.run("plan", "--explain")
+    assert "shop.sick: the change log has no values of v: no rebuild, replay or ALTER TABLE gives them" in explained.out
+    assert ground.site.sync().code == 3
+    (entry,) = waiting(ground)
+    assert entry["bytes"] is None
+    # the record is still in Kafka
+    done = quarantine(ground, "replay", repaired(ground, lambda value: value.replace(BAD, GOOD)), "--by", "ann")
+    assert (done.code, done.json["status"]) == (0, "done"), done.out + done.err
+    assert rows(ground.site.lake, "shop", "sick") == [{"id": 1}, {"id": 2}]
+    assert holding(ground.site.lake, "hunter2") == []
+    assert not list(ground.site.lake.rglob("job.json"))  # it has repaired records in base64
 
 
 def _writer() -> Any:

@@ -33,6 +33,8 @@ class RuleChange:
     :param options: keys of those that differ.
     :param changes: of each rule what it was and is, without an expression: that may name a value.
     :param still_shown: what older versions of the table show and the table no longer does.
+    :param kept_out: patterns of columns whose values the change log has from before, and no more.
+    :param lacking: patterns of columns whose values it lacks from before.
     :param from_rows: whether the stored rows have all that the new columns are made of.
     :param mark: identifies the change, for the rows that the table has.
     """
@@ -42,6 +44,8 @@ class RuleChange:
     still_shown: tuple[str, ...]
     from_rows: bool
     mark: str
+    kept_out: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
 
     @property
     def concerns_rules(self) -> bool:
@@ -74,7 +78,9 @@ def rule_change(state: TableState, now: Mapping[str, str], shape: Shape, options
     text = json.dumps([state.applied_seq, made, salts], sort_keys=True)
     mark = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
     shown, from_rows = tuple(_still_shown(old, new, was, now)), stated == [COLUMNS] and _are_stored(old, new)
-    return RuleChange(tuple(stated) or (SALT,), tuple(changes), shown, from_rows, mark)
+    before, after = (set(_rules(rules)["unlogged"]) for rules in (was, now))
+    out, lacking = tuple(sorted(after - before)), tuple(sorted(before - after))
+    return RuleChange(tuple(stated) or (SALT,), tuple(changes), shown, from_rows, mark, out, lacking)
 
 
 def _laid(shape: Shape, schema: TableSchema, options: TypeOptions) -> tuple[LaidColumn, ...]:
@@ -104,7 +110,8 @@ def _rules(made_with: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Return the rules for columns, each as a mapping."""
     rules = ColumnRules(**json.loads(made_with.get(COLUMNS, "{}")))
     stated = rules.document()
-    return {**stated, "exclude": dict.fromkeys(rules.excluded, "left out")}
+    unlogged = dict.fromkeys(rules.unlogged_patterns, "kept out of the change log")
+    return {**stated, "exclude": dict.fromkeys(rules.excluded, "left out"), "unlogged": unlogged}
 
 
 def _column_changes(was: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]) -> list[str]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 
 from airflow_provider_cdc.core.formats.contract import AdjustsNames, Description, Format
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
@@ -27,6 +28,13 @@ class RowDescriptions:
             said = self.wire.describe(text)
             self._read[mark] = self._by_columns(said, version) if isinstance(self.wire, AdjustsNames) else said
         return self._read[mark]
+
+    def leaves_out(self, name: str) -> bool:
+        """Return whether a name of a row stands for a column that the table is to be without."""
+        if self.timeline.leaves_out(name) or not isinstance(self.wire, AdjustsNames):
+            return self.timeline.leaves_out(name)
+        spelt = (spelling for pattern in self.timeline.left_out for spelling in self.wire.spellings(pattern))
+        return any(fnmatchcase(name.lower(), spelling.lower()) for spelling in spelt)
 
     def hint(self, version: int) -> str:
         """Return what to do where names that the format cannot spell may be why rows have other columns."""

@@ -162,7 +162,7 @@ class RowTyper:
         """
         if not self.timeline.left_out and not self.timeline.unwritten:
             return set(said.names)
-        return {name for name in said.names if name in known or not self.timeline.leaves_out(name)}
+        return {name for name in said.names if name in known or not self._descriptions.leaves_out(name)}
 
     def _has_earlier_key(self, said: Description, version: int) -> bool:
         """Return whether rows state a key that the table had earlier; with all columns and no names they state none."""
@@ -281,11 +281,14 @@ class RowTyper:
         arrays: dict[int, pa.Array],
         absent: dict[int, np.ndarray],
     ) -> None:
-        """Add the columns that only the target has: new rows have NULL, an update leaves the value as it is."""
+        """Add the columns that only the target has: new rows have NULL, an update leaves the value as it is.
+
+        Those that stay out of the change log are constants in the target.
+        """
         for column in self.timeline.versions[version].schema.columns:
             if column.dropped:
                 arrays[column.id] = pa.nulls(len(row_indexes), arrow_type(column.type, self.options))
-                if image == "after":
+                if image == "after" and not self.timeline.leaves_out(column.name):
                     absent[column.id] = self.changes.are("update", rows=row_indexes)
 
     def _columns(self, version: int, key_of: TableSchema | None) -> list[Column]:

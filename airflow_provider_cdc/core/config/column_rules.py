@@ -7,10 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from fnmatch import fnmatchcase
 from typing import Any
 
 from airflow_provider_cdc.core.config.checks import Checks, kind_of
-from airflow_provider_cdc.core.config.table_patterns import is_pattern
+from airflow_provider_cdc.core.config.table_patterns import is_pattern, overlap
 
 METADATA = ("op", "source_time", "position", "table", "batch")
 """What a column of a target may say of the change that made its row."""
@@ -32,6 +33,9 @@ class MaskRule:
 
     def __str__(self) -> str:
         return f"{self.kind}({self.argument})" if self.argument else self.kind
+
+
+_REDACT = MaskRule("redact")
 
 
 def read_mask(text: str) -> MaskRule | str:
@@ -70,6 +74,8 @@ class ColumnRules:
     :param type: SQL type in the target, by name: a wider one, or text.
     :param add: SQL expression over the source's columns, by name in the target.
     :param metadata: name in the target, by what it says of the change (:data:`METADATA`).
+    :param unlogged: names or shell patterns of columns whose values stay out of the change log, too: those that
+        ``mask`` redacts are constants in the target, it does not have the others.
     """
 
     exclude: str | list[str] | None = None
@@ -78,11 +84,14 @@ class ColumnRules:
     type: dict[str, str] | None = None
     add: dict[str, str] | None = None
     metadata: dict[str, str] | None = None
+    unlogged: str | list[str] | None = None
 
     def check(self, checks: Checks) -> None:
         """Note the problems of these rules."""
         if self.exclude is not None:
             checks.texts("exclude", self.excluded, least=1)
+        if self.unlogged is not None:
+            checks.texts("unlogged", self.unlogged_patterns, least=1)
         for name in ("rename", "mask", "type", "add", "metadata"):
             self._check_texts(checks, name, getattr(self, name))
         if checks.problems:
@@ -98,6 +107,31 @@ class ColumnRules:
         for name, count in Counter(name.lower() for name in names).items():
             if count > 1:
                 checks.problem("rename", f"several columns are to be named {name!r}")
+        self._check_unlogged(checks)
+
+    def _check_unlogged(self, checks: Checks) -> None:
+        """Note rules that need the values of columns which stay out of the change log."""
+        for pattern in self.unlogged_patterns:
+            for name, text in ({} if self.redacts(pattern) else self.mask or {}).items():
+                if read_mask(text) != _REDACT and overlap(pattern.lower(), name.lower()):
+                    sentence = f"{text} is made of the value, which unlogged ({pattern}) keeps out of the change log"
+                    checks.problem(f"mask.{name}", f"{sentence}; state redact, or take the column out of unlogged")
+        for rule in ("rename", "type"):
+            for name in getattr(self, rule) or {}:
+                if (by := self.unlogged_by(name)) and not self.redacts(name):
+                    checks.problem(f"{rule}.{name}", f"the table has no such column: unlogged names it ({by})")
+        for name, text in (self.add or {}).items():
+            self.check_reading(checks, f"add.{name}", text)
+
+    def check_reading(self, checks: Checks, key: str, text: str) -> None:
+        """Note that an expression reads columns whose values stay out of the change log."""
+        if self.unlogged is None:
+            return
+        from airflow_provider_cdc.core.expressions.expression import parse
+
+        for name in parse(text).columns:
+            if pattern := self.unlogged_by(name):
+                checks.problem(key, f"reads {name}, whose values unlogged ({pattern}) keeps out of the change log")
 
     @staticmethod
     def _check_texts(checks: Checks, name: str, value: object) -> None:
@@ -117,10 +151,27 @@ class ColumnRules:
         return [self.exclude] if isinstance(self.exclude, str) else list(self.exclude or ())
 
     @property
+    def unlogged_patterns(self) -> list[str]:
+        """The patterns of ``unlogged``; none where it is not set."""
+        return [self.unlogged] if isinstance(self.unlogged, str) else list(self.unlogged or ())
+
+    def unlogged_by(self, name: str) -> str | None:
+        """Return the pattern that keeps some column of a name, or shell pattern, out of the change log."""
+        return next((one for one in self.unlogged_patterns if overlap(one.lower(), name.lower())), None)
+
+    def redacts(self, name: str) -> bool:
+        """Return whether a column is a constant in the target."""
+        folded = name.lower()
+        if any(fnmatchcase(folded, one.lower()) for one in self.excluded):
+            return False
+        masks = (text for pattern, text in (self.mask or {}).items() if fnmatchcase(folded, pattern.lower()))
+        return read_mask(next(masks, "")) == _REDACT
+
+    @property
     def exact_names(self) -> list[str]:
-        """The columns that the rules name without a pattern."""
+        """The columns that the rules name without a pattern, and that the table has in the change log."""
         stated = [*self.excluded, *(self.rename or ()), *(self.mask or ()), *(self.type or ())]
-        return [name for name in stated if not is_pattern(name)]
+        return [name for name in stated if not is_pattern(name) and not self.unlogged_by(name)]
 
     @property
     def needs_salt(self) -> bool:

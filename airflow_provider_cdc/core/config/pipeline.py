@@ -177,6 +177,10 @@ def _check_format(checks: Checks, source: Source, tables: TableRules) -> None:
         except ConfigurationError as error:
             checks.problems += error.problems
     if source.format in FORMATS:
+        if tables.keep_values_out and not checks.problems:
+            from airflow_provider_cdc.core.config.unlogged import unlogged_problems
+
+            checks.problems += unlogged_problems(source, tables)
         return
     if not checks.problems:
         raise KnownValuesError("format", source.format, format_names())

@@ -37,6 +37,12 @@ def dialect_of(create: str) -> str | None:
     return next((dialect for dialect in _DIALECTS if _is_understood(_read(create, dialect))), None)
 
 
+def stated_create(create: str) -> CreateTable | None:
+    """Return a statement that is stated, None where it is not one CREATE TABLE that is understood."""
+    read = _read(create, dialect_of(create))
+    return read[0] if not isinstance(read, DdlError) and len(read) == 1 and isinstance(read[0], CreateTable) else None
+
+
 def _is_understood(read: list[Statement] | DdlError) -> bool:
     if isinstance(read, DdlError):
         return False

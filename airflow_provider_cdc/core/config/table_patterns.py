@@ -40,10 +40,10 @@ def most_specific(ordered: Sequence[str], name: str) -> str | None:
 def ambiguous(patterns: Iterable[str]) -> list[tuple[str, str]]:
     """Return the pairs of patterns with the same literal prefix that some name matches both of."""
     pairs = combinations(sorted(patterns), 2)
-    return [(a, b) for a, b in pairs if literal_prefix(a) == literal_prefix(b) and _overlap(a, b)]
+    return [(a, b) for a, b in pairs if literal_prefix(a) == literal_prefix(b) and overlap(a, b)]
 
 
-def _overlap(one: str, other: str) -> bool:
+def overlap(one: str, other: str) -> bool:
     """Return whether some name may match two patterns; sets of characters are taken to have one in common."""
     a, b = _PIECES.findall(one), _PIECES.findall(other)
     seen: set[tuple[int, int]] = set()

@@ -85,6 +85,8 @@ class TableRule:
             mine = Checks(checks.key("columns"))
             self.columns.check(mine)
             checks.problems.extend(mine.problems)
+            if self.filter is not None and not checks.problems:
+                self.columns.check_reading(checks, "filter", self.filter)
         if self.cluster_by is not None and self.cluster_by != "key":
             if isinstance(self.cluster_by, str):
                 checks.problem("cluster_by", f"expected key or a list of columns, as [{self.cluster_by}]")
@@ -110,6 +112,11 @@ class TableRule:
         """The patterns of ``exclude_columns``; none where it is not set."""
         stated = self.exclude_columns
         return [stated] if isinstance(stated, str) else [] if stated is None else stated
+
+    @property
+    def unlogged_patterns(self) -> list[str]:
+        """The patterns of columns whose values stay out of the change log."""
+        return [] if self.columns is None else self.columns.unlogged_patterns
 
     @property
     def layout(self) -> TableLayout:
@@ -238,8 +245,13 @@ class TableRules:
 
     @property
     def leave_columns_out(self) -> bool:
-        """Return whether a rule names columns that are in no row."""
-        return any(rule.exclude_columns for rule in self.tables.values())
+        """Return whether a rule names columns that are in no row of the change log."""
+        return self.keep_values_out or any(rule.exclude_columns for rule in self.tables.values())
+
+    @property
+    def keep_values_out(self) -> bool:
+        """Return whether a rule keeps values of columns out of the change log."""
+        return any(rule.unlogged_patterns for rule in self.tables.values())
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data, in the shape of the YAML section."""

@@ -266,6 +266,10 @@ class AdjustsNames(Protocol):
         """Return whether a column is called by its own name in all records."""
         ...
 
+    def spellings(self, pattern: str) -> set[str]:
+        """Return shell patterns of the names that may stand for columns which one matches; it may have ``*``."""
+        ...
+
     def columns_of(self, names: Sequence[str], columns: Collection[str], others: Collection[str]) -> Mapping[str, str]:
         """Return which column each name of a row stands for, where it is not the name itself; empty if not certain.
 

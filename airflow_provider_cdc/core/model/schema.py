@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 _ZEROS = {
@@ -99,6 +99,10 @@ class Column:
     generated: bool = False
     auto_increment: bool = False
     dropped: bool = field(default=False, repr=False)  # texts of schemas are part of stored digests
+
+    def only_in_target(self) -> Column:
+        """Return the column as it is where rows do not have it (any more)."""
+        return replace(self, nullable=True, default=None, generated=False, auto_increment=False, dropped=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,21 +4,26 @@
 Statements name them, rows do not have them, and the tables never had them: a statement that adds, changes, renames or
 drops one is followed by its effect on the names. A rule holds from the name that it is of on, under later names too:
 what a schema tool renames away keeps it. A column that comes into the rows by a new name has no known values in older
-rows.
+rows. The same holds for columns that the pipeline keeps out of the change log; those that it redacts stay, without
+values.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from airflow_provider_cdc.core.config import TableRules
-from airflow_provider_cdc.core.model.schema import TableName, TableSchema
+from airflow_provider_cdc.core.config import TableRule, TableRules
+from airflow_provider_cdc.core.config.table_patterns import is_pattern
+from airflow_provider_cdc.core.model.schema import Column, TableName, TableSchema
 from airflow_provider_cdc.core.timeline.timeline import Block, SchemaVersion, TableTimeline, Timeline
+
+_RULES = "exclude_columns or columns.unlogged"
 
 
 def without_left_out(timeline: Timeline, rules: TableRules) -> Timeline:
-    """Return a timeline without the columns that the pipeline says are in no row (``exclude_columns``)."""
+    """Return a timeline without the columns that are in no row of the change log, as the pipeline says."""
     if not rules.leave_columns_out:
         return timeline
     tables = {table_id: _without(table, rules) for table_id, table in timeline.tables.items()}
@@ -27,25 +32,33 @@ def without_left_out(timeline: Timeline, rules: TableRules) -> Timeline:
 
 def _without(table: TableTimeline, rules: TableRules) -> TableTimeline:
     names = [name for _, name in table.names if name is not None]
-    patterns = {name: [one.lower() for one in rules.rule(name).column_patterns] for name in names}
+    stated = {name: rules.rule(name) for name in names}
+    patterns = {
+        name: [one.lower() for one in (*rule.column_patterns, *rule.unlogged_patterns)] for name, rule in stated.items()
+    }
     if not any(patterns.values()):
         return table
     result = replace(table, versions=[], blocked=list(table.blocked))
     result.left_out = sorted({pattern for some in patterns.values() for pattern in some})
-    hidden: set[int] = set()
+    result.blocked += _logged_values(table, stated)
+    hidden, constants = set[int](), set[int]()
     for version, until_now in _spans(table):
-        stated = [pattern for name in until_now for pattern in patterns[name]]
-        gone = {c.id for c in version.schema.columns if any(fnmatchcase(c.name.lower(), one) for one in stated)}
-        shown = _stripped(version, gone)
-        result.blocked += _blocks(version, gone, hidden & {column.id for column in shown.schema.columns})
-        hidden |= gone
+        those = [pattern for name in until_now for pattern in patterns[name]]
+        absent = {c for c in version.schema.columns if any(fnmatchcase(c.name.lower(), one) for one in those)}
+        constants |= {c.id for c in absent if any(_redacts(stated[name], c) for name in until_now)}
+        redacted = {c.id for c in absent} & constants
+        gone = {c.id for c in absent} - redacted
+        shown = _stripped(version, gone, redacted)
+        in_rows = {column.id for column in shown.schema.columns_in_rows}
+        result.blocked += _blocks(version, gone | redacted, in_rows, hidden & in_rows)
+        hidden |= gone | redacted
         if not result.versions or shown.schema != result.versions[-1].schema or shown.computed:
             result.versions.append(shown)
     hidden_fills = hidden - {column.id for version in result.versions for column in version.schema.columns}
     result.fills = {column: fill for column, fill in table.fills.items() if column not in hidden_fills}
     for reference in table.references:
         if hidden & set(reference.columns):
-            text = "a foreign key over a column that exclude_columns names changes rows without row events"
+            text = f"a foreign key over a column that is in no row ({_RULES}) changes rows without row events"
             result.blocked.append(Block(reference.position, text, columns=True))
     result.references = [one for one in table.references if not hidden & set(one.columns)]
     result.blocked.sort(key=lambda block: block.position)
@@ -63,30 +76,74 @@ def _spans(table: TableTimeline) -> list[tuple[SchemaVersion, set[TableName]]]:
     return [(version, names or {table.last_name}) for version, names in spans if version.position >= first]
 
 
-def _stripped(version: SchemaVersion, gone: set[int]) -> SchemaVersion:
+def _logged_values(table: TableTimeline, rules: Mapping[TableName, TableRule]) -> Iterator[Block]:
+    """Yield what shows that values came into the change log which a rule keeps out under another name.
+
+    :param rules: of each name that the table has had.
+    """
+    spans = [(version, _name_at(table, version.position)) for version, _ in _spans(table)]
+    named = [(version.position, name, column) for version, name in spans for column in version.schema.columns]
+    unlogged = {column.id for _, name, column in named if _unlogs(rules[name], column)}
+    for position, name, column in named:
+        if column.id in unlogged and not _unlogs(rules[name], column):
+            text = f"values of {column.name} came into the change log under the name {name}"
+            yield Block(position, f"{text}: state columns.unlogged for this name too", columns=True)
+    for name, rule in rules.items():
+        had = {column.name.lower() for version in table.versions for column in version.schema.columns}
+        unknown = [one for one in rule.unlogged_patterns if not is_pattern(one) and one.lower() not in had]
+        if unknown and name == table.last_name:
+            text = f"columns.unlogged names {', '.join(unknown)}, which the table neither has nor had"
+            text += "; of one that is to come state a pattern"
+            yield Block(table.versions[0].position, text, columns=True)
+
+
+def _name_at(table: TableTimeline, position: str) -> TableName:
+    """Return the name that a table has at a position, its first one before that."""
+    names = [(since, name) for since, name in table.names if name is not None]
+    return next((name for since, name in reversed(names) if since <= position), names[0][1])
+
+
+def _unlogs(rule: TableRule, column: Column) -> bool:
+    return any(fnmatchcase(column.name.lower(), one.lower()) for one in rule.unlogged_patterns)
+
+
+def _redacts(rule: TableRule, column: Column) -> bool:
+    """Return whether a column that stays out of the change log is a constant in the table."""
+    return _unlogs(rule, column) and rule.columns is not None and rule.columns.redacts(column.name)
+
+
+def _stripped(version: SchemaVersion, gone: set[int], redacted: set[int]) -> SchemaVersion:
+    """Return a version without some columns.
+
+    :param redacted: columns that stay, and that rows have no values of.
+    """
     schema = version.schema
-    columns = tuple(column for column in schema.columns if column.id not in gone)
-    computed = tuple(one for one in version.computed if one.column_id not in gone)
-    return replace(
-        version, schema=TableSchema(columns, tuple(i for i in schema.key if i not in gone)), computed=computed
+    columns = tuple(
+        column.only_in_target() if column.id in redacted else column
+        for column in schema.columns
+        if column.id not in gone
     )
+    computed = tuple(one for one in version.computed if one.column_id not in gone | redacted)
+    key = tuple(i for i in schema.key if i not in gone)
+    return replace(version, schema=TableSchema(columns, key), computed=computed)
 
 
-def _blocks(version: SchemaVersion, gone: set[int], returned: set[int]) -> list[Block]:
+def _blocks(version: SchemaVersion, gone: set[int], in_rows: set[int], returned: set[int]) -> list[Block]:
     """Return why a table cannot be followed without some columns.
 
+    :param in_rows: columns that rows have.
     :param returned: columns that are in the rows and were not before: their older values are in no log.
     """
     blocks = []
     named = {column.id: column.name for column in version.schema.columns}
     if keys := [named[i] for i in version.schema.key if i in gone]:
-        text = f"the key has the column {', '.join(keys)}, which exclude_columns says is in no row"
+        text = f"the key has the column {', '.join(keys)}, which is in no row ({_RULES})"
         blocks.append(Block(version.position, text, columns=True))
-    if gone.issuperset(named):
-        blocks.append(Block(version.position, "exclude_columns names all of its columns", columns=True))
+    if not in_rows:
+        blocks.append(Block(version.position, f"{_RULES} names all of its columns", columns=True))
     for one in version.computed:
         if one.column_id not in gone and one.formula.columns & gone:
-            text = f"the generated column {named[one.column_id]} is computed from one that exclude_columns names"
+            text = f"the generated column {named[one.column_id]} is computed from one that is in no row ({_RULES})"
             blocks.append(Block(version.position, text))
     if returned:
         text = (

@@ -274,7 +274,7 @@ class Relations(Failovers):
         columns = [_as_known(before.get(column.id), column) for column in columns]
         self._settle_rewrites(change, relation, known, name, before, columns)
         names = {column.name for column in columns}
-        columns += [_only_in_target(column) for column in stays if column.name not in names]
+        columns += [column.only_in_target() for column in stays if column.name not in names]
         working.columns, working.key = columns, key
         self._begin_version(change, name, was)
         return True
@@ -361,11 +361,6 @@ def _number(change: SchemaChange, relation: RelationChange) -> tuple[str, int] |
 def _as_known(was: Column | None, now: Column) -> Column:
     """Return a column with the default that it was added with: what it is later concerns no stored row."""
     return now if was is None else replace(now, default=was.default)
-
-
-def _only_in_target(column: Column) -> Column:
-    """Return a column that only the target has from here on."""
-    return replace(column, nullable=True, default=None, generated=False, auto_increment=False, dropped=True)
 
 
 def _converts_exactly(old: ColumnType, new: ColumnType, *, printed: bool) -> bool:

@@ -27,6 +27,8 @@ class RuleCost(Document):
     :param log_rows: changes that are read of the change log; ``log_size`` bytes of their row images in memory.
     :param is_whole: the change log has all rows that are read of it.
     :param still_shown: what older versions of the table show and the table no longer does.
+    :param kept_out: columns of which the change log has values from before, and no new ones.
+    :param lacking: columns of which it has no values from before.
     """
 
     at: str
@@ -37,6 +39,8 @@ class RuleCost(Document):
     log_size: int = 0
     is_whole: bool = True
     still_shown: list[str] = field(default_factory=list)
+    kept_out: list[str] = field(default_factory=list)
+    lacking: list[str] = field(default_factory=list)
 
     def sentences(self, table: str) -> list[str]:
         """Return what people are to know before they decide.
@@ -48,6 +52,16 @@ class RuleCost(Document):
             said.append(
                 f"older versions of the table still show {', '.join(self.still_shown)}: "
                 f"`airflow-cdc maintain PIPELINE.yaml --purge {table}` expires them"
+            )
+        if self.kept_out:
+            said.append(
+                f"the change log still has values of {', '.join(self.kept_out)} from before, until "
+                "policy.log_retention; what is read from now on lacks them, so taking the rule back needs a snapshot"
+            )
+        if self.lacking:
+            said.append(
+                f"the change log has no values of {', '.join(self.lacking)} from before, so it needs a snapshot: "
+                f"approve, then `airflow-cdc rebuild PIPELINE.yaml {table} --from snapshot`"
             )
         return said
 

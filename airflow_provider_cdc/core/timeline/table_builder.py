@@ -310,7 +310,7 @@ class TableBuilder:
         self._demand_no_key(column)
         index = next(index for index, other in enumerate(self.columns) if other.id == column.id)
         self._remove(column, with_keys=False)
-        self.columns.insert(index, _only_in_target(column))
+        self.columns.insert(index, column.only_in_target())
 
     def _demand_no_key(self, column: Column) -> None:
         if column.id in self.schema().key:
@@ -331,7 +331,7 @@ class TableBuilder:
                 raise DataError("ddl.name_taken", reason)
             own = self._id(new_name, position)
             index = self.columns.index(new)
-            self.columns[index : index + 1] = [_only_in_target(old), replace(new, id=own)]
+            self.columns[index : index + 1] = [old.only_in_target(), replace(new, id=own)]
             self.comments.share(old.id, own)
             self.unique = {name: [own if i == old.id else i for i in key] for name, key in self.unique.items()}
             self.without_fill.add(own)
@@ -520,11 +520,6 @@ class TableBuilder:
 
     def _get(self, name: str) -> Column:
         return _column(TableSchema(tuple(self.columns)), name)
-
-
-def _only_in_target(column: Column) -> Column:
-    """Return a column as it is once the source does not have it any more."""
-    return replace(column, nullable=True, default=None, generated=False, auto_increment=False, dropped=True)
 
 
 def _converted(column: Column, charset: str) -> Column:

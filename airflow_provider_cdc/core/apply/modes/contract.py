@@ -97,14 +97,25 @@ class NewestEvents:
     def unapplied(self) -> BoolArray:
         """Say which events are the first of their key that the stored rows did not go through, or come after it.
 
-        Of those before it, which are there to compare with, some may be lacking.
+        Of those before it, which are there to compare with, some may be lacking. A row that moved to another key since
+        is made again there, where its image lacks what it had before.
         """
+        events, rows = self.events, self.events.rows
+        fresh: BoolArray = ~self.applied[rows] & ~self.typer.flags("older")[rows]
+        while True:
+            flags = self._from_first(fresh)
+            moved = events.fills & ~flags & np.isin(rows, rows[flags & ~events.fills])
+            if not self.typer.wire.partial_images or not moved.any():
+                return flags
+            fresh |= moved
+
+    def _from_first(self, some: BoolArray) -> BoolArray:
+        """Return which events are the first of their key among some, or come after it."""
         order, begins = self.by_key
-        rows = self.events.rows[order]
-        fresh = (~self.applied[rows] & ~self.typer.flags("older")[rows]).astype(np.int64)
-        count = np.cumsum(fresh)
+        number = some[order].astype(np.int64)
+        count = np.cumsum(number)
         flags: BoolArray = np.zeros(len(order), dtype=bool)
-        flags[order] = count - (count - fresh)[begins] > 0
+        flags[order] = count - (count - number)[begins] > 0
         return flags
 
     @cached_property

@@ -58,6 +58,15 @@ def is_adjusted(column: str, written: str) -> bool:
     return bool(column) and any(adjusted(column) == written for adjusted in ADJUSTMENTS)
 
 
+def spellings(pattern: str) -> set[str]:
+    """Return shell patterns of what is written for columns that one matches; it may have ``*``."""
+    first, *others = pattern.split("*")
+    return {
+        "*".join([adjusted(first) if first else "", *(adjusted("x" + part)[1:] for part in others)])
+        for adjusted in ADJUSTMENTS
+    }
+
+
 def columns_of(names: Sequence[str], columns: Collection[str], others: Collection[str] = ()) -> Mapping[str, str]:
     """Return which column each name of a row stands for, where it is not the name itself.
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_provider_cdc.core.formats.connect import evidence
-from airflow_provider_cdc.core.formats.connect.adjusted_names import can_spell, columns_of
+from airflow_provider_cdc.core.formats.connect.adjusted_names import can_spell, columns_of, spellings
 from airflow_provider_cdc.core.formats.connect.envelope import Origin
 from airflow_provider_cdc.core.formats.connect.flat_rows import FlatRows
 from airflow_provider_cdc.core.formats.connect.flattened_format import FlattenableFormat
@@ -127,6 +127,7 @@ class WireFormat(FlattenableFormat):
     summary = "Debezium Avro (MySQL, MariaDB, PostgreSQL) with a schema registry"
     columns_of = staticmethod(columns_of)
     can_spell = staticmethod(can_spell)
+    spellings = staticmethod(spellings)
     adjusted_names_hint = (
         "a column whose name Avro cannot spell is known by its own name where the connector has "
         "column.propagate.source.type=.*"
