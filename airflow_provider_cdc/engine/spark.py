@@ -187,16 +187,14 @@ def _spark_home() -> Path | None:
 
 def _demand_one_line() -> None:
     """Refuse a client of another line of Spark, which Airflow's provider brings: both install the same files."""
-    found = {}
+    versions = {}
     for name in ("pyspark", "pyspark-client"):
         with suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    if len({version.rpartition(".")[0] for version in found.values()}) > 1:
-        named = " and ".join(f"{name} {version}" for name, version in found.items())
+            versions[name] = metadata.version(name)
+    if len({version.rpartition(".")[0] for version in versions.values()}) > 1:
+        named = " and ".join(f"{name} {version}" for name, version in versions.items())
         error = ConfigurationError([f"{named} lie over each other: they install the same files"])
-        error.hint = (
-            "install one release of both; for Spark 3.5 see the guide of clusters: a Spark outside of this Python"
-        )
+        error.hint = "install one release of both; for Spark 3.5 see docs/reference/platforms.md"
         raise error
 
 

@@ -72,7 +72,8 @@ def test_spark_its_client_and_its_jars_are_of_one_release() -> None:
     version = pins["pyspark"]
     assert pins["pyspark-client"] == version
     assert {f"pyspark=={version}", f"pyspark-client=={version}"} <= set(extras["test"])
-    assert {requirement.partition("<")[2] for requirement in extras["spark"]} == {"4.4"}, "newest ones are equal"
+    bounds = {requirement.partition("<")[2] for requirement in extras["spark"]}
+    assert len(bounds) == 1, "the newest releases of both are one"
     line = version.rpartition(".")[0]
     jars = {jar.artifact: jar.version for jar in read_lock(lock_of("spark", line))}
     assert jars["spark-sql-kafka-0-10_2.13"] == version
