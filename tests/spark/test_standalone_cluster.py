@@ -146,7 +146,7 @@ def test_the_demo_runs_on_two_workers_with_its_lake_on_a_store_that_fails(
 
 def _demand_no_secrets(cluster: SparkCluster, shop: Shop) -> None:
     left = [file for file in cluster.folder.glob("worker-*/**/*") if file.is_file()]
-    events = [file for file in tmp_path.glob("events/**/events_*") if b"EnvironmentUpdate" in file.read_bytes()]
+    events = [file for file in shop.folder.glob("events/**/events_*") if b"EnvironmentUpdate" in file.read_bytes()]
     assert left and events and [file for file in [*left, *events] if _holds_secret(file, shop)] == []
 
 
