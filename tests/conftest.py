@@ -157,9 +157,9 @@ def java() -> JavaHome:
 @pytest.fixture(scope="session")
 def spark_jars(java: JavaHome) -> list[Path]:
     """Return the locked jars of the Spark reader and writer, and the one with which Spark reads Iceberg tables."""
-    from airflow_provider_cdc.engine.jars import SPARK_LOCK, fetch, jar_cache
+    from airflow_provider_cdc.engine.jars import fetch, jar_cache, lock_of
 
-    locks = SPARK_LOCK, ROOT / "tests" / "services" / "iceberg_spark.lock"
+    locks = lock_of("spark", "4.1"), ROOT / "tests" / "services" / "iceberg_spark.lock"
     return [jar for lock in locks for jar in fetch(lock, jar_cache(), java.executable)]
 
 

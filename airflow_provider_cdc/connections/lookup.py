@@ -50,7 +50,7 @@ class SparkTarget:
     :param master: Spark's master URL.
     :param deploy_mode: ``client`` or ``cluster``; None leaves it to Spark.
     :param extra: further settings of the connection, allow-listed.
-    :param secret: the cluster's ``spark.authenticate.secret``; None leaves it to Spark.
+    :param secret: ``spark.authenticate.secret`` of a standalone cluster; None leaves it to Spark.
     """
 
     master: str
@@ -352,7 +352,9 @@ def spark_target(conn_id: str | None) -> SparkTarget:
     if deploy_mode not in (None, "client", "cluster"):
         raise ConfigurationError([f"connection {conn_id}: deploy-mode {deploy_mode!r} is neither client nor cluster"])
     mask(extra.get("keytab"))
-    mask(conn.password)
+    if conn.password and master.startswith(("yarn", "k8s://")):  # spark.SecurityManager
+        text = "YARN and Kubernetes make spark.authenticate.secret themselves: leave the password empty"
+        raise ConfigurationError([f"connection {conn_id}: {text}"])
     return SparkTarget(master, deploy_mode, extra, conn.password or None)
 
 

@@ -7,16 +7,18 @@ as the inline engine is: to load Airflow for its hook would take as long as Spar
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
 import json
 import logging
 import os
 import re
+import shutil
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from airflow_provider_cdc.core.documents import SECRETS_VARIABLE, Result
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.engine.cache import cache_folder, writing
 from airflow_provider_cdc.engine.class_archive import ClassArchive, class_archive
-from airflow_provider_cdc.engine.jars import S3A_LOCK, SPARK_LOCK, fetch, jar_cache
+from airflow_provider_cdc.engine.jars import fetch, jar_cache, lock_of, spark_line
 from airflow_provider_cdc.engine.java import JavaNotFound, find_java
 from airflow_provider_cdc.engine.process import run_process
 from airflow_provider_cdc.engine.task import (
@@ -129,6 +131,9 @@ def _in_one_process(target: SparkTarget) -> bool:
 
 def _check_target(target: SparkTarget) -> bool:
     """Return whether the driver runs in the cluster; reject combinations that cannot work."""
+    kubernetes = "airflow.providers.cncf"  # without it the hook ends in a NameError
+    if target.master.startswith("k8s://") and find_spec(kubernetes) is None:
+        raise ConfigurationError([f"{target.master}: pip install apache-airflow-providers-cncf-kubernetes"])
     if target.deploy_mode != "cluster":
         return False
     if not target.master.startswith(("yarn", "k8s://")):
@@ -171,11 +176,25 @@ def _programs(settings: SparkSettings, target: SparkTarget) -> dict[str, str]:
 
 
 def _spark_home() -> Path | None:
-    spec = importlib.util.find_spec("pyspark")
+    spec = find_spec("pyspark")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         if (Path(folder) / "bin" / "spark-submit").is_file():
+            _demand_one_line()
             return Path(folder)
     return None
+
+
+def _demand_one_line() -> None:
+    """Refuse a client of another line of Spark, which Airflow's provider brings: both install the same files."""
+    versions = {}
+    for name in ("pyspark", "pyspark-client"):
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    if len({version.rpartition(".")[0] for version in versions.values()}) > 1:
+        named = " and ".join(f"{name} {version}" for name, version in versions.items())
+        error = ConfigurationError([f"{named} lie over each other: they install the same files"])
+        error.hint = "install one release of both; for Spark 3.5 see docs/reference/platforms.md"
+        raise error
 
 
 def _class_archive(task: EngineTask, environment: Mapping[str, str]) -> ClassArchive | None:
@@ -230,18 +249,23 @@ def _conf(
     stated = {key: _text(value) for key, value in settings.conf.items()}
     if task.session:
         conf["spark.driver.memory"] = "2g"
-        if jars := _jars(task, stated):
+        if jars := _jars(task, stated, _binary(target)):
             stated["spark.jars"] = ",".join(filter(None, [stated.get("spark.jars"), *map(str, jars)]))
     return {**conf, **stated}
 
 
-def _jars(task: EngineTask, stated: Mapping[str, str]) -> list[Path]:
-    """Return the jars of a session that the settings do not name; an empty ``spark.jars`` says that Spark has all."""
+def _jars(task: EngineTask, stated: Mapping[str, str], binary: str) -> list[Path]:
+    """Return the jars of a session that the settings do not name; an empty ``spark.jars`` says that Spark has all.
+
+    :param binary: spark-submit, in the folder ``bin`` of the Spark that it belongs to.
+    """
     if stated.get("spark.jars") == "":
         return []
     named = f"{stated.get('spark.jars', '')} {stated.get('spark.jars.packages', '')}"
-    locks = [] if any(name in named for name in _SESSION_JARS) else [SPARK_LOCK]
-    locks += [S3A_LOCK] if task.session_on_s3 and "hadoop-aws" not in named else []
+    names = [] if any(name in named for name in _SESSION_JARS) else ["spark"]
+    names += ["s3a"] if task.session_on_s3 and "hadoop-aws" not in named else []
+    line = spark_line(Path(shutil.which(binary) or binary).resolve().parents[1])
+    locks = [lock_of(name, line) for name in names]
     java = find_java().executable
     with writing(jar_cache()):
         return [jar for lock in locks for jar in fetch(lock, jar_cache(), java, task.say)]
@@ -307,7 +331,7 @@ def _submit(hook: Any, task: EngineTask, environment: Mapping[str, str]) -> str:
 
 
 def _kill(hook: Any) -> None:
-    with contextlib.suppress(Exception):
+    with suppress(Exception):
         hook.on_kill()
 
 

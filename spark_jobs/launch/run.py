@@ -9,9 +9,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
+
+_REDACTION = "spark.redaction.regex"  # names of properties that Spark hides; its default covers ours
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -100,15 +103,24 @@ def _spark(job: Any, secrets: dict[str, dict[str, str]], properties: dict[str, s
 
     conf = SparkConf().setIfMissing("spark.app.name", f"airflow-cdc {job.pipeline} {job.seq}")
     conf.setAll(list(properties.items()))
+    if properties and conf.contains(_REDACTION):
+        conf.set(_REDACTION, "|".join([*map(re.escape, properties), conf.get(_REDACTION)]))
+    hadoop: dict[str, str] = {}
     if job.session:
         from spark_jobs.sinks.registry import open_sink
 
         spark_side = open_sink(job, secrets).spark
         for key, value in spark_side.settings(job).items() if spark_side is not None else ():
-            conf.setIfMissing(key, value)
+            if not key.startswith("spark.hadoop."):
+                conf.setIfMissing(key, value)
+            elif not conf.contains(key):
+                hadoop[key.removeprefix("spark.hadoop.")] = value
         conf.setIfMissing("spark.sql.shuffle.partitions", str(max(4, 2 * job.parallelism)))
     context = SparkContext.getOrCreate(conf)
     context.setLogLevel("WARN")
+    # Only now: what Spark starts with is in its event log, and on YARN a file on the disk of each node.
+    for key, value in hadoop.items():
+        context._jsc.hadoopConfiguration().set(key, value)
     _say(f"Spark application {context.applicationId}")
 
     counts = context.accumulator(0), context.accumulator(0)

@@ -50,6 +50,17 @@ def until(phase: int) -> str:
     return str(PHASES[phase]["window_end"])
 
 
+def event_log(folder: Path) -> dict[str, Any]:
+    """Return properties with which Spark writes its event log into a folder, and hides nothing that it would hide."""
+    (folder / "events").mkdir(parents=True)
+    return {
+        "spark.eventLog.enabled": True,
+        "spark.eventLog.dir": (folder / "events").as_uri(),
+        "spark.eventLog.compress": False,
+        "spark.redaction.regex": "nothing",
+    }
+
+
 @dataclass
 class Answer:
     """Hold the answer of a command, after ``wall`` seconds."""

@@ -198,6 +198,13 @@ def test_other_settings_of_spark_are_refused(connect: Connect) -> None:
         spark_target(connect("s", "spark", {"deploy-mode": "x"}, host="local"))
 
 
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://h:6443"])
+def test_a_secret_that_spark_would_not_use_is_refused(connect: Connect, master: str) -> None:
+    with pytest.raises(ConfigurationError, match="leave the password empty") as refused:
+        spark_target(connect("s", "spark", host=master, password="horse"))
+    assert "horse" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     "binary", ["evil-submit", "/tmp/spark-submit", "./spark-submit", "spark-submit ", "SPARK-SUBMIT", ""]
 )

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +20,10 @@ from airflow_provider_cdc.engine import EngineTask, Stopper
 from airflow_provider_cdc.engine.payload import payload
 from airflow_provider_cdc.engine.spark import _conf, local_cores, run_spark
 from airflow_provider_cdc.ledger import Ledger
+from tests.sample import ALL
 from tests.system import processes
 
-from .shop import Shop, rows
+from .shop import Shop, event_log, rows
 
 if TYPE_CHECKING:
     from tests.services.broker import Broker
@@ -89,24 +92,76 @@ def test_a_session_gets_the_jars_that_the_settings_lack(
     )
 
 
-@pytest.mark.parametrize("master", ["yarn", "k8s://https://h:6443"])
-@pytest.mark.parametrize("kind", ["kafka", "storage", "spark"])
+HOSTILE = "$(id>/tmp/pwned) correct horse"
+
+# Writes down what it is given, answers as a submit that fails, and ends so.
+SUBMIT = """\
+#!/bin/sh
+printf '%s\\n' "$@" > "$CDC_TEST_FOLDER/arguments"
+env > "$CDC_TEST_FOLDER/variables"
+cat "$CDC_TEST_FOLDER/arguments"
+exit 1
+"""
+
+
+@pytest.fixture
+def submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a program in place of Spark's that captures arguments and variables; return the folder it writes to."""
+    home, captured = tmp_path / "spark", tmp_path / "captured"
+    for folder in (home / "bin", captured):
+        folder.mkdir(parents=True)
+    (home / "bin" / "spark-submit").write_text(SUBMIT)
+    (home / "bin" / "spark-submit").chmod(0o755)
+    monkeypatch.setenv("CDC_TEST_FOLDER", str(captured))
+    monkeypatch.setattr("airflow_provider_cdc.engine.spark._spark_home", lambda: home)
+    monkeypatch.setattr("airflow_provider_cdc.engine.spark._class_archive", lambda *_: None)
+    return captured
+
+
+def holding(folder: Path, text: str) -> list[str]:
+    return sorted(f.name for f in folder.rglob("*") if f.is_file() and text.encode() in f.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("master", "kind"),
+    [*(("yarn", kind) for kind in ("kafka", "storage", "registry", "mask", "sink")), ("k8s://https://h:6443", "kafka")],
+)
 def test_no_secret_reaches_a_submitter_that_writes_it_down(
-    master: str, kind: str, task: EngineTask, connect: Connect, monkeypatch: pytest.MonkeyPatch
+    master: str, kind: str, task: EngineTask, connect: Connect, submit: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Hadoop exports the driver's environment in a shell script that prints and runs what stands there in quotes."""
-    secret = "$(id>/tmp/pwned) correct horse"
-
-    password = {"password": secret} if kind == "spark" else {}
-    connect("far", "spark", {"deploy-mode": "cluster"}, host=master, **password)
-    if kind != "spark":
-        task = replace(task, secrets={kind: {"sasl.password": secret}})
-    monkeypatch.setattr("airflow_provider_cdc.engine.spark._submit", lambda *arguments: pytest.fail("submitted"))
+    monkeypatch.setattr("airflow_provider_cdc.engine.spark.find_spec", lambda name: True)
+    connect("far", "spark", {"deploy-mode": "cluster"}, host=master)
+    task = replace(task, secrets={kind: {"any": HOSTILE}})
     with pytest.raises(ConfigurationError, match="deploy-mode cluster would show secrets") as refused:
         run_spark(task, SparkSettings(connection="far"))
     assert "horse" not in str(refused.value)
     assert kind in str(refused.value)
-    assert [file for file in task.scratch.rglob("*") if file.is_file() and b"horse" in file.read_bytes()] == []
+    assert list(submit.iterdir()) == [] == holding(task.scratch, "horse")
+
+
+@pytest.mark.parametrize("master", ["yarn", "spark://m:7077"])
+def test_a_submit_that_fails_shows_no_secret(master: str, task: EngineTask, connect: Connect, submit: Path) -> None:
+    """In client mode the environment of the driver has the secrets, which no submitter hands on."""
+    said: list[str] = []
+    password = {} if master == "yarn" else {"password": HOSTILE}
+    connect("far", "spark", {"deploy-mode": "client"}, host=master, **password)
+    task = replace(task, secrets={"kafka": {"sasl.password": HOSTILE}}, say=said.append)
+    with pytest.raises(UnavailableError, match="ended without a result") as failed:
+        run_spark(task, SparkSettings(connection="far"))
+    assert master in said, "the arguments are part of its output"
+    assert "horse" not in f"{failed.value} {failed.value.__cause__} {said}"
+    assert holding(task.scratch, "horse") == ["variables"]
+    lines = (submit / "variables").read_text().splitlines()
+    names = {line.partition("=")[0] for line in lines if "horse" in line}
+    assert names - {"AIRFLOW_CONN_FAR"} == {"AIRFLOW_CDC_SECRETS"}
+    assert not Path("/tmp/pwned").exists()
+
+
+def test_kubernetes_without_its_provider_is_named(task: EngineTask, connect: Connect) -> None:
+    connect("far", "spark", host="k8s://https://h:6443")
+    with pytest.raises(ConfigurationError, match="pip install apache-airflow-providers-cncf-kubernetes"):
+        run_spark(task, SparkSettings(connection="far"))
 
 
 def test_a_driver_in_the_cluster_gets_no_variable_for_secrets(
@@ -125,6 +180,16 @@ def test_a_driver_in_the_cluster_gets_no_variable_for_secrets(
     assert [name for name in seen[0] if "SECRETS" in name] == []
 
 
+def test_two_releases_of_spark_that_lie_over_each_other_are_named(
+    task: EngineTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Airflow's Spark provider brings a client of Spark 4, whose files replace those of an older Spark."""
+    real = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: "3.5.8" if name == "pyspark" else real(name))
+    with pytest.raises(ConfigurationError, match=r"pyspark 3\.5\.8 and pyspark-client 4\.1\.\d+ lie over"):
+        run_spark(task, SparkSettings())
+
+
 def test_python_drivers_do_not_run_on_standalone_clusters(task: EngineTask, connect: Connect) -> None:
     connect("far", "spark", {"deploy-mode": "cluster"}, host="spark://m:7077")
     with pytest.raises(ConfigurationError, match="does not run Python drivers"):
@@ -132,12 +197,17 @@ def test_python_drivers_do_not_run_on_standalone_clusters(task: EngineTask, conn
 
 
 @pytest.mark.spark
-def test_a_batch_on_spark_equals_the_inline_one_and_shows_no_secret(filled: Broker, tmp_path: Path) -> None:
+@pytest.mark.parametrize("writer", ["auto", *(["spark"] if ALL else [])])  # tests/airflow/test_spark_writer_on_s3.py
+def test_a_batch_on_spark_equals_the_inline_one_and_shows_no_secret(
+    filled: Broker, tmp_path: Path, writer: str
+) -> None:
     for engine in ("spark", "inline"):
         (tmp_path / engine).mkdir()
     inline = Shop(tmp_path / "inline", {"bootstrap.servers": filled.bootstrap})
     assert inline.run("sync").code == 0
-    shop = Shop(tmp_path / "spark", filled.sasl_settings(), {"policy": {"engine": "spark"}})
+    spark = {"conf": event_log(tmp_path / "spark")}
+    policy = {"engine": "spark", "writer": writer}
+    shop = Shop(tmp_path / "spark", filled.sasl_settings(), {"policy": policy, "spark": spark})
     process = shop.start("sync", "--json")
     arguments = _arguments_below(process.pid, lambda: process.poll() is None)
     out, err = process.communicate(timeout=300)
@@ -149,7 +219,9 @@ def test_a_batch_on_spark_equals_the_inline_one_and_shows_no_secret(filled: Brok
     (batch,) = Ledger(f"sqlite:///{shop.ledger}").batches("shop")
     assert batch.application_id is not None and batch.application_id.startswith("local-")
     assert f"Spark application {batch.application_id}" in err
-    assert [f for f in shop.folder.rglob("*") if f.is_file() and secret.encode() in f.read_bytes()] == []
+    assert {table["writer"] for table in json.loads(out)["tables"]} == {"task" if writer == "auto" else "spark"}
+    assert holding(shop.folder, "SparkListenerEnvironmentUpdate") != []
+    assert holding(shop.folder, secret) == []
     for table in ("customers", "orders", "page_views"):
         mine, theirs = (rows(side.lake, "shop", table) for side in (shop, inline))
         assert sorted(map(repr, mine)) == sorted(map(repr, theirs))

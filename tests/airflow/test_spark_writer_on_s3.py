@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from tests.airflow.shop import Shop, rows, until
+from tests.airflow.shop import Shop, event_log, rows, until
 from tests.sample import ALL
 from tests.services.broker import Broker
 from tests.services.s3 import S3
@@ -35,7 +35,8 @@ def test_tables_on_s3_are_those_of_the_task_writer(filled: Broker, s3: S3, tmp_p
     bucket = s3.create_bucket("spark-writer")
     sink = {"root": f"{bucket}/lake", "storage_connection": "store"}
     policy = {"engine": "spark", "writer": "spark"}
-    ours = shop(tmp_path / "spark", filled, sink=sink, policy=policy, tables={"include": MERGED})
+    spark = {"conf": event_log(tmp_path)}
+    ours = shop(tmp_path / "spark", filled, sink=sink, policy=policy, spark=spark, tables={"include": MERGED})
     extra = {"endpoint_url": s3.endpoint, "region_name": s3.region}
     connection = {"conn_type": "aws", "extra": extra}
     with_keys = {**connection, "login": s3.access_key, "password": SECRET}
@@ -56,6 +57,8 @@ def test_tables_on_s3_are_those_of_the_task_writer(filled: Broker, s3: S3, tmp_p
         assert SECRET not in answer.out + answer.err
         tables = answer.json["tables"]
         done |= {(table["action"], table["writer"]) for table in tables if table["action"]}
+    events = b"".join(file.read_bytes() for file in (tmp_path / "events").rglob("events_*"))
+    assert b"SparkListenerEnvironmentUpdate" in events and SECRET.encode() not in events
     assert {("create", "spark" if ALL else "task"), ("merge", "spark")} <= done
     assert {writer for action, writer in done if ALL or action != "create"} == {"spark"}
     located = {(t["database"], t["table"]) for t in ours.run("tables", "--json").json}

@@ -38,7 +38,7 @@ from airflow_provider_cdc.core.values.fields import (
     ZERO_DATE,
     Reason,
 )
-from airflow_provider_cdc.engine.jars import SPARK_LOCK
+from airflow_provider_cdc.engine.jars import lock_of
 from airflow_provider_cdc.get_provider_info import get_provider_info
 from tests.architecture.imports import ROOT, python_files
 from tests.architecture.pages import DOCS, blocks, pages, text_of
@@ -220,7 +220,7 @@ def test_the_guide_of_the_page_lists_the_options_of_the_configuration() -> None:
 def test_the_table_of_readers_names_the_versions_that_the_tests_have() -> None:
     page = text_of(DOCS / "guides" / "sinks.md").partition("## Who reads what")[2].partition("\n## ")[0]
     pinned = dict(re.findall(r"^([\w-]+)==([\d.]+)$", text_of(ROOT / "constraints.txt"), re.MULTILINE))
-    jars = text_of(ROOT / "tests" / "services" / "iceberg_spark.lock") + text_of(SPARK_LOCK)
+    jars = text_of(ROOT / "tests" / "services" / "iceberg_spark.lock") + text_of(lock_of("spark", "4.1"))
     (of_iceberg,) = re.findall(r"iceberg-spark-runtime[\w.-]*:([\d.]+)", jars)
     (of_delta,) = re.findall(r"delta-spark[\w.-]*:([\d.]+)", jars)
     versions = {"Spark": pinned["pyspark"], "Delta": of_delta, "Iceberg": of_iceberg, "DuckDB": pinned["duckdb"]}

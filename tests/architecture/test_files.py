@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.engine.jars import S3A_LOCK, SPARK_LOCK, read_lock
+from airflow_provider_cdc.engine.jars import lock_of, read_lock
 from tests.architecture.distributions import normal
 from tests.architecture.imports import ROOT
 from tests.architecture.tracked_files import TEXT, tracked
@@ -71,11 +71,14 @@ def test_spark_its_client_and_its_jars_are_of_one_release() -> None:
     pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines())
     version = pins["pyspark"]
     assert pins["pyspark-client"] == version
-    assert set(extras["spark"]) == {f"pyspark=={version}", f"pyspark-client=={version}"} <= set(extras["test"])
-    jars = {jar.artifact: jar.version for jar in read_lock(SPARK_LOCK)}
+    assert {f"pyspark=={version}", f"pyspark-client=={version}"} <= set(extras["test"])
+    bounds = {requirement.partition("<")[2] for requirement in extras["spark"]}
+    assert len(bounds) == 1, "the newest releases of both are one"
+    line = version.rpartition(".")[0]
+    jars = {jar.artifact: jar.version for jar in read_lock(lock_of("spark", line))}
     assert jars["spark-sql-kafka-0-10_2.13"] == version
-    assert f"delta-spark_{version.rpartition('.')[0]}_2.13" in jars
-    (hadoop,) = [jar.version for jar in read_lock(S3A_LOCK) if jar.artifact == "hadoop-aws"]
+    assert f"delta-spark_{line}_2.13" in jars
+    (hadoop,) = [jar.version for jar in read_lock(lock_of("s3a", line)) if jar.artifact == "hadoop-aws"]
     spark = Path(str(importlib.resources.files("pyspark")))
     assert (spark / "jars" / f"hadoop-client-api-{hadoop}.jar").is_file()
 

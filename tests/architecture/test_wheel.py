@@ -35,7 +35,8 @@ def test_one_package_is_installed(names: list[str]) -> None:
 
 
 def test_the_spark_side_the_examples_and_the_jar_lock_travel_along(names: list[str]) -> None:
-    assert {f"airflow_provider_cdc/engine/jars/{name}.lock" for name in ("spark", "s3a")} <= set(names)
+    locks = {f"airflow_provider_cdc/engine/jars/{name}.lock" for name in ("spark-3.5", "spark-4.1", "s3a-4.1")}
+    assert locks <= set(names)
     for folder, target in (("spark_jobs", "payload/spark_jobs"), ("example_dags", "example_dags")):
         for file in (ROOT / folder).rglob("*.py"):
             assert f"airflow_provider_cdc/{target}/{file.relative_to(ROOT / folder).as_posix()}" in names

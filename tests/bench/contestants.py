@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from airflow_provider_cdc.engine.jars import SPARK_LOCK, fetch, jar_cache
+from airflow_provider_cdc.engine.jars import fetch, jar_cache, lock_of
 from airflow_provider_cdc.engine.java import find_java
 from tests.bench.structure import DATA_TOPICS, DATABASE, SCHEMA_TOPIC
 from tests.services.spark_cluster import SparkCluster
@@ -201,7 +201,7 @@ class HandWritten(Contestant):
 
     def command(self) -> list[str]:
         java = find_java()
-        jars = fetch(SPARK_LOCK, jar_cache(), java.executable, lambda text: print(text, file=sys.stderr))
+        jars = fetch(lock_of("spark", "4.1"), jar_cache(), java.executable, lambda text: print(text, file=sys.stderr))
         spark = _spark_home() / "bin" / "spark-submit"
         settings = {
             "spark.ui.enabled": "false",

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from airflow_provider_cdc.engine.jars import SPARK_LOCK, fetch, jar_cache
+from airflow_provider_cdc.engine.jars import fetch, jar_cache, lock_of
 from airflow_provider_cdc.engine.java import find_java
 from tests.bench.merge_cases import by_spark, changed_columns, near_and_spread, small_tables
 from tests.bench.merged_table import Figure
@@ -78,7 +78,7 @@ def _cases(options: argparse.Namespace) -> Iterator[Case]:
 
 def _session() -> tuple[Any, int]:
     """Start Spark with Delta; return the session and its JVM's process."""
-    jars = fetch(SPARK_LOCK, jar_cache(), find_java().executable, say)
+    jars = fetch(lock_of("spark", "4.1"), jar_cache(), find_java().executable, say)
     session = delta_session("merges", jars, {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "4"})
     gateway = session.sparkContext._gateway
     assert gateway is not None

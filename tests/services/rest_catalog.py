@@ -19,7 +19,7 @@ from typing import Any
 
 import pyspark
 
-from airflow_provider_cdc.engine.jars import S3A_LOCK, fetch, jar_cache
+from airflow_provider_cdc.engine.jars import fetch, jar_cache, lock_of
 from airflow_provider_cdc.engine.java import find_java
 from tests.services.process import SHORT_LIVED_JAVA, Server, free_port, listens
 from tests.services.s3 import S3
@@ -38,7 +38,7 @@ class RestCatalog:
 
     def __init__(self, s3: S3 | None = None) -> None:
         java = find_java().executable
-        locks = [LOCK] if s3 is None else [S3A_LOCK, LOCK]  # the fixture has an older client of its own
+        locks = [LOCK] if s3 is None else [lock_of("s3a", "4.1"), LOCK]  # the fixture has an older client of its own
         jars = [jar for lock in locks for jar in fetch(lock, jar_cache(), java, _to_stderr)]
         self._folder = Path(tempfile.mkdtemp(prefix="cdc-rest-"))
         port = free_port()

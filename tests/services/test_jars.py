@@ -6,13 +6,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.engine.jars import S3A_LOCK, SPARK_LOCK, JarError, fetch, jar_cache, read_lock
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.engine import jars
+from airflow_provider_cdc.engine.jars import JarError, fetch, jar_cache, lock_of, read_lock, spark_line
 from airflow_provider_cdc.engine.jars.__main__ import main
 from airflow_provider_cdc.engine.jars.signatures import PASSWORD, write_truststore
 from airflow_provider_cdc.engine.java import JavaHome, JavaNotFound, find_java
@@ -28,9 +31,25 @@ def lock_file(folder: Path, text: str) -> Path:
 
 
 def test_locks_name_every_jar_once() -> None:
-    for lock in (SPARK_LOCK, S3A_LOCK, LOCK):
-        jars = read_lock(lock)
-        assert len({jar.coordinates for jar in jars}) == len(jars) >= 12
+    locks = sorted(Path(jars.__file__).parent.glob("*.lock"))
+    assert [lock.stem for lock in locks] == ["s3a-4.1", "spark-3.5", "spark-4.0", "spark-4.1", "spark-4.2"]
+    for lock in (*locks, LOCK):
+        named = read_lock(lock)
+        assert len({jar.coordinates for jar in named}) == len(named) >= 6
+        scala = {match[1] for jar in named if (match := re.search(r"_(2\.\d+)$", jar.artifact))}
+        assert len(scala) <= 1, "jars of two Scalas do not work together"
+
+
+def test_jars_follow_the_line_of_spark(tmp_path: Path) -> None:
+    (tmp_path / "jars").mkdir()
+    assert spark_line(tmp_path) is None
+    (tmp_path / "jars" / "spark-core_2.12-3.5.8.jar").touch()
+    assert spark_line(tmp_path) == "3.5"
+    assert lock_of("spark", "3.5").name == "spark-3.5.lock"
+    for name, line in (("spark", "4.3"), ("s3a", "3.5"), ("spark", None)):
+        with pytest.raises(ConfigurationError, match=r"known: .*4\.1") as refused:
+            lock_of(name, line)
+        assert "spark.jars.packages" in refused.value.hint
 
 
 def test_a_line_that_is_no_coordinate_is_named(tmp_path: Path) -> None:
@@ -76,10 +95,11 @@ def test_one_missing_jar_does_not_keep_the_others_away(tmp_path: Path, java: Jav
 
 
 def test_the_command_prints_the_paths_spark_wants(java: JavaHome, capsys: pytest.CaptureFixture[str]) -> None:
-    spark_jars = fetch(SPARK_LOCK, jar_cache(), java.executable)
-    assert main([]) == 0
+    lock = lock_of("spark", "4.1")
+    spark_jars = fetch(lock, jar_cache(), java.executable)
+    assert main([str(lock)]) == 0
     assert capsys.readouterr().out == ",".join(map(str, spark_jars)) + "\n"
-    assert main(["--json"]) == 0
+    assert main([str(lock), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [str(jar) for jar in spark_jars]
 
 

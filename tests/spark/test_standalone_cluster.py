@@ -23,7 +23,7 @@ from airflow_provider_cdc.demo.truth import differing, load
 from airflow_provider_cdc.ledger import Ledger
 from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
-from tests.airflow.shop import DATA, PHASES, Answer, Shop, commits, demand_data, feed, rows
+from tests.airflow.shop import DATA, PHASES, Answer, Shop, commits, demand_data, event_log, feed, rows
 from tests.faults.store import FailingStore, Weather
 from tests.sample import ALL
 from tests.services.broker import Broker, OwnBroker
@@ -73,6 +73,7 @@ def on(cluster: SparkCluster, folder: Path, broker: Broker) -> Shop:
         "spark.authenticate": True,
         "spark.network.crypto.enabled": True,
         "spark.io.encryption.enabled": True,
+        **event_log(folder),
     }
     shop.changes = {
         "policy": {"engine": "spark", "parallelism": 2, "chunk_records": 500 if ALL else 250},
@@ -145,7 +146,8 @@ def test_the_demo_runs_on_two_workers_with_its_lake_on_a_store_that_fails(
 
 def _demand_no_secrets(cluster: SparkCluster, shop: Shop) -> None:
     left = [file for file in cluster.folder.glob("worker-*/**/*") if file.is_file()]
-    assert left and [file for file in left if _holds_secret(file, shop)] == []
+    events = [file for file in shop.folder.glob("events/**/events_*") if b"EnvironmentUpdate" in file.read_bytes()]
+    assert left and events and [file for file in [*left, *events] if _holds_secret(file, shop)] == []
 
 
 def _holds_secret(file: Path, shop: Shop) -> bool:

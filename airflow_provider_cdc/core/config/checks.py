@@ -17,7 +17,7 @@ _SECRET_KEY = re.compile(
     r"passw|passphrase|passcode|secret|jaas|(?:^|[._-])(?:pwd|pass|pw)$|token$|credentials?$|(?:^|[._-])sas(?:[._-]|$)"
     r"|bearer|authorization|signature$|(?:^|[._-])key$|connection[._-]?string"
     r"|(?:access|account|private|api|storage|master|customer|encryption|signing|service[._-]?account)[._-]?key"
-    r"|ssl[._-]key[._-]pem",
+    r"|ssl[._-]key[._-]pem|AIRFLOW_CONN_",
     re.IGNORECASE,
 )
 # Kubernetes options of these families name a secret object, files name a path: neither is the secret itself.
@@ -34,8 +34,8 @@ _SECRET_VALUE = re.compile(
     r"|\bAIza[\w-]{30,}",
     re.IGNORECASE,
 )
-# name=value inside of a value: parameters of an address, parts of a connection string, options of a JVM
-_ASSIGNMENT = re.compile(r"([A-Za-z][\w.-]*)\s*=\s*[^\s&;,]")
+# name=value inside of a value: parameters of an address, parts of a connection string, options of a JVM; JSON's "name":
+_ASSIGNMENT = re.compile(r"([A-Za-z][\w.-]*)(?:\s*=|[\"']\s*:)\s*[^\s&;,]")
 
 
 def names_secret(key: str, value: object) -> bool:

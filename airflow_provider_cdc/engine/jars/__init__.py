@@ -18,15 +18,10 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from airflow_provider_cdc.engine.cache import cache_folder
+from airflow_provider_cdc.engine.jars.lines import lock_of, spark_line
 from airflow_provider_cdc.engine.jars.signatures import PASSWORD, write_truststore
 
-__all__ = ["S3A_LOCK", "SPARK_LOCK", "Jar", "JarError", "cache_folder", "fetch", "jar_cache", "read_lock"]
-
-SPARK_LOCK = Path(__file__).parent / "spark.lock"
-"""The jars of the Spark reader and the Spark writer."""
-
-S3A_LOCK = Path(__file__).parent / "s3a.lock"
-"""The jars with which the Spark writer reaches S3: a fiftieth of what hadoop-aws itself brings."""
+__all__ = ["Jar", "JarError", "cache_folder", "fetch", "jar_cache", "lock_of", "read_lock", "spark_line"]
 
 SETTINGS_VARIABLE = "AIRFLOW_CDC_IVY_SETTINGS"
 

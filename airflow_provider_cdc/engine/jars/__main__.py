@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fetch the locked jars and print their paths: `python -m airflow_provider_cdc.engine.jars [--json] [LOCK ...]`."""
+"""Fetch the locked jars and print their paths: `python -m airflow_provider_cdc.engine.jars [--json] LOCK ...`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from airflow_provider_cdc.engine.jars import SPARK_LOCK, JarError, fetch, jar_cache
+from airflow_provider_cdc.engine.jars import JarError, fetch, jar_cache
 from airflow_provider_cdc.engine.java import JavaNotFound, find_java
 
 
@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m airflow_provider_cdc.engine.jars",
         description="Fetch the jars Spark needs and print their paths, joined by commas as spark.jars wants them.",
     )
-    parser.add_argument("lock", nargs="*", type=Path, default=[SPARK_LOCK], help="lock files (default: Spark's)")
+    parser.add_argument("lock", nargs="+", type=Path, help="lock files")
     parser.add_argument("--json", action="store_true", help="print a JSON list instead")
     options = parser.parse_args(arguments)
     try:

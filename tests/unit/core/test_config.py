@@ -195,6 +195,37 @@ def test_sections_of_another_type_are_refused_in_python_too() -> None:
 # ---- secrets
 
 
+@pytest.mark.parametrize("prefix", ["spark.executorEnv.", "spark.yarn.appMasterEnv.", "spark.kubernetes.driverEnv."])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AIRFLOW_CDC_SECRETS", "e30="),
+        ("AWS_SECRET_ACCESS_KEY", "horse"),
+        ("PGPASSWORD", "horse"),
+        ("MYSQL_PWD", "horse"),
+        ("LEDGER", "postgresql://cdc:horse@h/cdc"),
+        ("AIRFLOW_CONN_SHOP", "anything: an encoded one, too"),
+        ("SETTINGS", '{"host": "h", "password": "horse"}'),
+        ("SETTINGS", "{'extra': {'sasl.password': 'horse'}}"),
+        ("JAVA_OPTIONS", "-Djavax.net.ssl.keyStorePassword=horse"),
+    ],
+)
+def test_variables_that_submitters_write_down_hold_no_secret(prefix: str, name: str, value: str) -> None:
+    """YARN writes them into a shell script, Kubernetes into pods and ConfigMaps."""
+    with pytest.raises(ConfigurationError, match="looks like a secret") as refused:
+        SparkSettings(conf={prefix + name: value})
+    assert "horse" not in str(refused.value)
+
+
+def test_what_only_names_a_secret_is_allowed() -> None:
+    conf = {
+        "spark.kubernetes.driver.secretKeyRef.AWS_SECRET_ACCESS_KEY": "store:secret",
+        "spark.authenticate.secret.file": "/mnt/secret",
+        "spark.executorEnv.SETTINGS": '{"topics": "a"}',
+    }
+    assert SparkSettings(conf=conf).conf == conf
+
+
 def test_tables_are_chosen_by_patterns_over_the_full_name() -> None:
     rules = TableRules(include=["shop.*", "billing.invoice"], exclude=["*.tmp_*"])
     assert rules.selects("shop.orders") and rules.selects(TableName("billing", "invoice"))

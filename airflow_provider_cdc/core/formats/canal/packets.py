@@ -175,8 +175,16 @@ def _with_one_body(data: pa.BinaryArray) -> pa.BinaryArray:
         return data
     mask: BoolArray = np.zeros(len(data), bool)
     mask[[index for index, _ in doubled]] = True
-    single = [Packet.FromString(value).SerializeToString() for _, value in doubled]
+    single = [_read_again(value) for _, value in doubled]
     return pc.replace_with_mask(data, pa.array(mask), pa.array(single, data.type))
+
+
+def _read_again(packet: bytes) -> bytes:
+    """Return a packet as protobuf reads it; as it is where that reads none, as protobuf 7 does more often than 6."""
+    try:
+        return Packet.FromString(packet).SerializeToString()
+    except DecodeError:
+        return packet
 
 
 def _end_with_their_body(data: pa.BinaryArray) -> BoolArray:
