@@ -48,11 +48,13 @@ def _google(conn: Connection | EnvironmentConnection, conn_id: str, extra: Extra
     """Return options of Google Cloud Storage: a key file or its content; without, the environment's own credentials."""
     prefix = "extra__google_cloud_platform__"  # of connections that were made before Airflow 2.3
     allowed = [*_GOOGLE, *_GOOGLE_UNUSED]
-    given = {key.removeprefix(prefix): value for key, value in extra([*allowed, *map(prefix.__add__, allowed)]).items()}
+    stated = {
+        key.removeprefix(prefix): value for key, value in extra([*allowed, *map(prefix.__add__, allowed)]).items()
+    }
     options = {}
-    if path := given.get("key_path"):
+    if path := stated.get("key_path"):
         options["GOOGLE_SERVICE_ACCOUNT"] = str(path)
-    if key := given.get("keyfile_dict"):
+    if key := stated.get("keyfile_dict"):
         options["GOOGLE_SERVICE_ACCOUNT_KEY"] = key if isinstance(key, str) else json.dumps(key)
     if len(options) > 1:
         raise ConfigurationError([f"connection {conn_id}: key_path and keyfile_dict are the same key; state one"])
@@ -65,15 +67,15 @@ def _azure(conn: Connection | EnvironmentConnection, conn_id: str, extra: Extra)
     With ``tenant_id`` login and password are an application's, else the account's name and key; or ``sas_token``.
     Without any of them the environment's own credentials hold, such as those of a managed identity.
     """
-    given = {key: str(value) for key, value in extra(_AZURE).items() if value}
+    stated = {key: str(value) for key, value in extra(_AZURE).items() if value}
     options: Options = {}
-    if tenant := given.get("tenant_id"):
+    if tenant := stated.get("tenant_id"):
         options["AZURE_STORAGE_TENANT_ID"] = tenant
         names = "AZURE_STORAGE_CLIENT_ID", "AZURE_STORAGE_CLIENT_SECRET"
     else:
         names = "AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY"
     options |= {name: value for name, value in zip(names, (conn.login, conn.password), strict=True) if value}
-    if token := given.get("sas_token"):
+    if token := stated.get("sas_token"):
         if "://" in token:
             raise ConfigurationError([f"connection {conn_id}: sas_token is the token alone, without the address"])
         options["AZURE_STORAGE_SAS_TOKEN"] = token

@@ -12,7 +12,10 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf
 
 _REDACTION = "spark.redaction.regex"  # names of properties that Spark hides; its default covers ours
 
@@ -99,23 +102,9 @@ def _spark(job: Any, secrets: dict[str, dict[str, str]], properties: dict[str, s
     from spark_jobs.workers.progress import follow
 
     prefer_installed()
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkContext
 
-    conf = SparkConf().setIfMissing("spark.app.name", f"airflow-cdc {job.pipeline} {job.seq}")
-    conf.setAll(list(properties.items()))
-    if properties and conf.contains(_REDACTION):
-        conf.set(_REDACTION, "|".join([*map(re.escape, properties), conf.get(_REDACTION)]))
-    hadoop: dict[str, str] = {}
-    if job.session:
-        from spark_jobs.sinks.registry import open_sink
-
-        spark_side = open_sink(job, secrets).spark
-        for key, value in spark_side.settings(job).items() if spark_side is not None else ():
-            if not key.startswith("spark.hadoop."):
-                conf.setIfMissing(key, value)
-            elif not conf.contains(key):
-                hadoop[key.removeprefix("spark.hadoop.")] = value
-        conf.setIfMissing("spark.sql.shuffle.partitions", str(max(4, 2 * job.parallelism)))
+    conf, hadoop = _settings(job, secrets, properties)
     context = SparkContext.getOrCreate(conf)
     context.setLogLevel("WARN")
     # Only now: what Spark starts with is in its event log, and on YARN a file on the disk of each node.
@@ -141,6 +130,30 @@ def _spark(job: Any, secrets: dict[str, dict[str, str]], properties: dict[str, s
 
         session = SparkSession(context)
     return run, context.stop, session, dict(context.getConf().getAll())
+
+
+def _settings(
+    job: Any, secrets: dict[str, dict[str, str]], properties: dict[str, str]
+) -> tuple[SparkConf, dict[str, str]]:
+    """Return what Spark is to start with, and Hadoop's settings, which it gets once it has started."""
+    from pyspark import SparkConf
+
+    conf = SparkConf().setIfMissing("spark.app.name", f"airflow-cdc {job.pipeline} {job.seq}")
+    conf.setAll(list(properties.items()))
+    if properties and conf.contains(_REDACTION):
+        conf.set(_REDACTION, "|".join([*map(re.escape, properties), conf.get(_REDACTION)]))
+    hadoop: dict[str, str] = {}
+    if job.session:
+        from spark_jobs.sinks.registry import open_sink
+
+        spark_side = open_sink(job, secrets).spark
+        for key, value in spark_side.settings(job).items() if spark_side is not None else ():
+            if not key.startswith("spark.hadoop."):
+                conf.setIfMissing(key, value)
+            elif not conf.contains(key):
+                hadoop[key.removeprefix("spark.hadoop.")] = value
+        conf.setIfMissing("spark.sql.shuffle.partitions", str(max(4, 2 * job.parallelism)))
+    return conf, hadoop
 
 
 def _say(line: str) -> None:

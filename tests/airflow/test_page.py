@@ -278,6 +278,7 @@ def overflows(browser: Browser) -> bool:
     return bool(browser.evaluate("(e => e.scrollWidth > e.clientWidth)(document.querySelector('main.cdc'))"))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("size", "theme"), [(WIDE, "light"), (WIDE, "dark"), (NARROW, "light")])
 def test_each_state_is_a_word_on_every_size_and_theme(
     server: ApiServer, browser: Browser, pictures: Path, size: tuple[int, int], theme: str

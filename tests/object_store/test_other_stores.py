@@ -29,7 +29,7 @@ SHOP = Path(__file__).parents[2] / "example_dags" / "shop_data"
 
 
 @dataclass(frozen=True)
-class Place:
+class OtherStore:
     """A store: an address in it, and its connection.
 
     :param secret: a part of the connection that nothing may show.
@@ -42,7 +42,7 @@ class Place:
 
 
 @pytest.fixture(scope="module", params=["gs", "abfss"])
-def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtherStore]:
     if request.param == "gs":
         s3: S3 = request.getfixturevalue("s3")
         s3.create_bucket("on-google")
@@ -50,7 +50,7 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             secret = "private-key-that-nobody-prints"
             extra = {"keyfile_dict": json.dumps({**key, "private_key_id": secret}), "project": "p"}
             connection = {"conn_type": "google_cloud_platform", "extra": extra}
-            yield Place("gs://on-google/a lake", connection, secret, {"allow_http": "true"})
+            yield OtherStore("gs://on-google/a lake", connection, secret, {"allow_http": "true"})
         return
     try:
         azurite = Azurite()
@@ -59,17 +59,17 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     with azurite:
         root = f"{azurite.create_container('lake')}/in/it"
         login = {"login": azurite.account, "password": azurite.key, "host": azurite.endpoint}
-        yield Place(root, {"conn_type": "wasb", **login}, azurite.key, {})
+        yield OtherStore(root, {"conn_type": "wasb", **login}, azurite.key, {})
 
 
 @pytest.fixture
-def options(place: Place, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    monkeypatch.setenv("AIRFLOW_CONN_STORE", json.dumps(place.connection))
-    return {**storage_options("store"), **place.options}
+def options(store: OtherStore, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    monkeypatch.setenv("AIRFLOW_CONN_STORE", json.dumps(store.connection))
+    return {**storage_options("store"), **store.options}
 
 
-def test_of_several_creators_of_an_object_one_succeeds(place: Place, options: dict[str, str]) -> None:
-    storage = Storage(f"{place.root}/claims", options)
+def test_of_several_creators_of_an_object_one_succeeds(store: OtherStore, options: dict[str, str]) -> None:
+    storage = Storage(f"{store.root}/claims", options)
     with ThreadPoolExecutor(6) as threads:
         for number in range(5):
             won = list(threads.map(lambda by: storage.create_json(f"log/{number}/claim.json", by), range(6)))  # noqa: B023
@@ -78,8 +78,8 @@ def test_of_several_creators_of_an_object_one_succeeds(place: Place, options: di
     assert storage.folders("log", after="2") == ["3", "4"]
 
 
-def test_files_are_written_read_listed_and_removed(place: Place, options: dict[str, str]) -> None:
-    storage = Storage(f"{place.root}/files", options)
+def test_files_are_written_read_listed_and_removed(store: OtherStore, options: dict[str, str]) -> None:
+    storage = Storage(f"{store.root}/files", options)
     with storage.access("a/b/c.bin"), storage.open_new("a/b/c.bin") as stream:
         for _ in range(3):
             stream.write(b"x" * (1 << 20))
@@ -95,19 +95,19 @@ def test_files_are_written_read_listed_and_removed(place: Place, options: dict[s
     assert not storage.holds_files("a")
 
 
-def test_segments_of_packets_are_kept(place: Place, options: dict[str, str]) -> None:
-    log = SegmentLog(place.root, "_cdc/segments/d", options)
+def test_segments_of_packets_are_kept(store: OtherStore, options: dict[str, str]) -> None:
+    log = SegmentLog(store.root, "_cdc/segments/d", options)
     assert log.end() == 0
     log.append([Packet(b"one", 1), Packet(b"two", 2)])
-    assert SegmentLog(place.root, "_cdc/segments/d", options).end() == 2
+    assert SegmentLog(store.root, "_cdc/segments/d", options).end() == 2
 
 
 def test_the_shop_equals_the_source_and_no_secret_is_shown(
-    place: Place, options: dict[str, str], filled: Broker, tmp_path: Path
+    store: OtherStore, options: dict[str, str], filled: Broker, tmp_path: Path
 ) -> None:
-    sink = {"root": place.root, "storage_connection": "store", "storage_options": place.options}
+    sink = {"root": store.root, "storage_connection": "store", "storage_options": store.options}
     shop = Shop(tmp_path, {"bootstrap.servers": filled.bootstrap}, {"sink": sink})
-    shop.environment = {"AIRFLOW_CONN_STORE": json.dumps(place.connection)}
+    shop.environment = {"AIRFLOW_CONN_STORE": json.dumps(store.connection)}
     said = []
     for verb in (["doctor"], ["sync", "--until", until(0)], ["sync", "--json"], ["maintain"]):
         answer = shop.run(*verb)
@@ -115,13 +115,13 @@ def test_the_shop_equals_the_source_and_no_secret_is_shown(
         said.append(answer.out + answer.err)
     assert shop.run("sync", "--json").json["status"] == "nothing_to_do"
     for source in load(SHOP / "source_at" / "1.jsonl.xz"):
-        location = DeltaLocation(table_location(place.root, source.database, source.table), options)
+        location = DeltaLocation(table_location(store.root, source.database, source.table), options)
         assert differing(source, location.rows()) == []
-    objects = open_objects(place.root, options)
-    kept = [read_object(objects, f"_cdc/{name}") or b"" for name in object_names(objects, "_cdc")]
-    assert len(kept) > 10
-    secret = place.secret.encode()
-    assert not [text for text in (*kept, *(text.encode() for text in said)) if secret in text]
+    objects = open_objects(store.root, options)
+    contents = [read_object(objects, f"_cdc/{name}") or b"" for name in object_names(objects, "_cdc")]
+    assert len(contents) > 10
+    secret = store.secret.encode()
+    assert not [text for text in (*contents, *(text.encode() for text in said)) if secret in text]
 
 
 @pytest.mark.parametrize("root", ["gs://b/lake", "abfss://c@a.dfs.core.windows.net/lake"])
