@@ -191,7 +191,13 @@ REMEDIES: dict[str, Remedy] = {
         (
             *("apply.cascade_unknown", "apply.cascaded", "apply.cascaded_above", "apply.changes_missing"),
             *("apply.contradicted", "apply.key_unproven", "apply.order_unknown", "apply.row_not_found"),
-            *("apply.snapshots_alike", "rebuild.files_outdated", "retention.log_expired", "shape.converted"),
+            *(
+                "apply.snapshots_alike",
+                "apply.values_unlogged",
+                "rebuild.files_outdated",
+                "retention.log_expired",
+                "shape.converted",
+            ),
         ),
         _snapshot,
     ),

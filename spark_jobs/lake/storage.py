@@ -20,6 +20,7 @@ from airflow_provider_cdc.core.lake.object_store import (
     ObjectFile,
     ObjectUpload,
     create_object,
+    delete_object,
     delete_objects,
     has_objects,
     object_folders,
@@ -247,7 +248,10 @@ class Storage:
     def delete_file(self, name: str) -> None:
         """Remove a file."""
         with self.access(name) as path:
-            self._fs.delete_file(path)
+            if self._local:
+                self._fs.delete_file(path)
+            else:
+                delete_object(self._objects, name)
 
     def delete_folder(self, name: str) -> None:
         """Remove a folder and all below it; nothing happens when it is not there."""

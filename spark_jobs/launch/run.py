@@ -136,8 +136,10 @@ def _settings(
     job: Any, secrets: dict[str, dict[str, str]], properties: dict[str, str]
 ) -> tuple[SparkConf, dict[str, str]]:
     """Return what Spark is to start with, and Hadoop's settings, which it gets once it has started."""
-    from pyspark import SparkConf
+    from pyspark import SparkConf, SparkContext
 
+    if properties:
+        SparkContext._ensure_initialized()  # else the configuration does not show what spark-submit was told
     conf = SparkConf().setIfMissing("spark.app.name", f"airflow-cdc {job.pipeline} {job.seq}")
     conf.setAll(list(properties.items()))
     if properties and conf.contains(_REDACTION):

@@ -69,7 +69,8 @@ def runner(spark: Any, written: Path) -> Runner:
     def run(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         if not items:
             return []
-        task = partial(with_log, str(written), carried(function))
+        counts = spark.accumulator(0), spark.accumulator(0)
+        task = partial(with_log, str(written), carried(function, counts))
         answers = spark.parallelize([sent(item) for item in items], len(items)).map(task).collect()
         return [raised(answer) for answer in answers]
 

@@ -34,7 +34,7 @@ def lines(start: int, end: int) -> bytes:
 
 def test_topics_on_s3(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     root = f"{s3.create_bucket('topics')}/log/topics"
-    store = open_objects(root.removeprefix("s3://"), s3.storage_options)
+    store = open_objects(root, s3.storage_options)
     files = TopicFiles(root, options=s3.storage_options)
     assert files.topics() == [] and files.partitions(T) == []
     put_object(store, path_of(T, 1, 0, ".jsonl"), lines(0, 2_000))

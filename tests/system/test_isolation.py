@@ -187,7 +187,7 @@ def test_a_store_that_is_away_is_not_asked_for_every_table(monkeypatch: pytest.M
 
     monkeypatch.setattr(table_tasks, "apply", away)
     monkeypatch.setattr(table_tasks, "TablesTogether", lambda *_: SimpleNamespace(resolved=lambda number: None))
-    tasks = [SimpleNamespace(table_id=name) for name in "abcdef"]
+    tasks = [SimpleNamespace(table_id=name, rows=1) for name in "abcdef"]
     reports = table_tasks._apply_tasks(None, {}, tasks)  # type: ignore[arg-type]
     assert asked == ["a", "b", "c"]
     assert [report.table_id for report in reports] == list("abcdef")

@@ -41,9 +41,14 @@ def open_store(root: str, options: Mapping[str, str] | None = None) -> FileStore
     """Open the store of a root.
 
     :param options: storage options in delta-rs' names.
+    :raises ConfigurationError: it is on a store that nothing here reads.
     """
     root = canonical_root(root)
-    return _LocalFiles(root) if store_kind(root) is None else _Objects(root, dict(options or {}))
+    if root.startswith("/"):
+        return _LocalFiles(root)
+    if store_kind(root) is None:
+        raise ConfigurationError([f"source.folder: {root!r} is neither a local folder nor on an object store"])
+    return _Objects(root, dict(options or {}))
 
 
 class _LocalFiles:

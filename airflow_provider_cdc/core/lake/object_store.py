@@ -182,17 +182,22 @@ def object_folders(store: ObjectStore, name: str, after: str) -> list[str]:
     return sorted(names - {""})  # stores have an empty object of the folder itself where one in it was removed
 
 
-def delete_objects(store: ObjectStore, folder: str) -> None:
-    """Remove all objects in a folder; unlike pyarrow it leaves no empty object in the place of the folder above."""
+def delete_object(store: ObjectStore, name: str) -> None:
+    """Remove an object; unlike pyarrow it leaves no empty object in the place of its folder."""
     import obstore
-    from obstore.exceptions import BaseError
+
+    with _as_os_error():
+        obstore.delete(store, name)
+
+
+def delete_objects(store: ObjectStore, folder: str) -> None:
+    """Remove all objects in a folder, as :func:`delete_object` does."""
+    import obstore
 
     names = [f"{folder}/{name}" for name in object_names(store, folder)]
-    try:
+    with _as_os_error():
         if names:
             obstore.delete(store, names)
-    except BaseError as error:
-        raise OSError(str(error)) from None
 
 
 def object_names(store: ObjectStore, folder: str) -> list[str]:
