@@ -139,7 +139,7 @@ def _settings(
     from pyspark import SparkConf, SparkContext
 
     if properties:
-        SparkContext._ensure_initialized()  # else the configuration does not show what spark-submit was told
+        SparkContext._ensure_initialized()  # else the configuration does not show the arguments of spark-submit
     conf = SparkConf().setIfMissing("spark.app.name", f"airflow-cdc {job.pipeline} {job.seq}")
     conf.setAll(list(properties.items()))
     if properties and conf.contains(_REDACTION):
