@@ -155,7 +155,7 @@ def demand_unseen_changes(lake: Lake) -> None:
     assert any("AUTO_INCREMENT" in reason for reason in reasons)
 
 
-@pytest.mark.parametrize(("name", "batches"), [*((name, 3 * TIMES) for name in CUT), ("public-a", 1)])
+@pytest.mark.parametrize(("name", "batches"), [*((name, 3 * TIMES) for name in CUT), *[("public-a", 1)] * ALL])
 def test_capture_in_batches_cut_anywhere_gives_the_final_content(
     name: str, batches: int, captured, tmp_path: Path
 ) -> None:

@@ -77,7 +77,7 @@ def runner(spark: Any, written: Path) -> Runner:
     return run
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(3)
 @pytest.mark.parametrize("theme", THEMES)
 def test_every_table_equals_the_model(
     theme: str, spark: Any, log: Log, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -195,6 +195,7 @@ def _demand_equal(shop: Shop, process: subprocess.Popen[str], expected: Shop) ->
     assert commits(shop.lake) == commits(expected.lake), "nothing is committed twice"
 
 
+@pytest.mark.skipif(not ALL, reason="starts Spark for one sentence: set CDC_SEEDS=2")
 def test_executors_without_the_packages_are_named(cluster: SparkCluster, filled: Broker, tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     venv.create(bare, symlinks=True)
