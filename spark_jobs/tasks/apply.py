@@ -100,7 +100,7 @@ class TableApply:
         written = self._preview if job.scratch else self._sink.writer(rule, self._storage, staged)
         self._writer: Writer[Stored] = self._comparing or written
         self._spark_may_write = task.base is not None and task.base.spark_may_write
-        verifies = self._policy.verify != "off"
+        verifies = self._verification is not None and self._verification.compares_rows(self._format)
         self._changes = TableChanges(
             self._storage, task, self._timeline, self._format, verifies=verifies, further=self._shape.rules.of_change
         )

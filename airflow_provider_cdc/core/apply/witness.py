@@ -98,6 +98,7 @@ class Witness(GapWitness):
         self._events, self._target = events, target
         self._rows_before = RowsBefore(typer, target) if rows_before is None else rows_before
         self._forms = typer.mapper.forms(target)
+        self._compares_rows = verification.compares_rows(typer.wire)
         self._unproven = unproven_columns(typer.timeline)
         self._moments = self._numbered_moments() if moments is None else moments
         finds = _finds(typer, events)
@@ -127,7 +128,7 @@ class Witness(GapWitness):
         there = np.flatnonzero(met >= 0)
         self._met[met[there]] = True
         there = there[self._finds[met[there]] == _Finds.A_ROW]
-        if rows.num_columns > len(names) and len(there):
+        if self._compares_rows and rows.num_columns > len(names) and len(there):
             self._compare_stored(rows.take(pa.array(there)), self._begins[met[there]])
 
     def finish(self) -> Findings:
@@ -215,7 +216,7 @@ class Witness(GapWitness):
     def _compare_images(self, before: IntArray, event: IntArray) -> None:
         """Compare the row after each change with the row before the next: by their texts, if those differ by value."""
         images = self._typer.changes.images
-        if not len(event) or images["after"].stored:
+        if not self._compares_rows or not len(event) or images["after"].stored:
             return
         rows, rows_before = self._events.rows[event], self._events.rows[before]
         there = self._says_row(rows) & images["after"].there[rows_before]

@@ -211,11 +211,14 @@ INSERT = change(21, "insert", None, row(1, "b"))
 
 def test_where_a_clock_orders_changes_those_are_compared_that_cannot_be_sent_again() -> None:
     assert clock_counts((11_000, 11_300, UPDATE), there=[row(1, "a")]) == {}
-    assert clock_counts((11_000, 11_300, UPDATE), there=[row(1, "x")]) == {"row_differs": 1}
+    assert clock_counts((11_000, 11_300, UPDATE), there=[row(1, "x")], whole=True) == {"row_differs": 1}
+    assert (
+        clock_counts((11_000, 11_300, UPDATE), there=[row(1, "x")]) == {}
+    )  # values are compared where that is asked for
     assert clock_counts((11_000, 11_300, UPDATE), there=[]) == {"key_missing": 1}
     assert clock_counts((11_000, 11_300, INSERT), there=[row(1, "b")]) == {"key_there": 1}
     # of the time before the tool sent what is stored
-    assert clock_counts((9_000, 11_300, UPDATE), there=[row(1, "x")]) == {}
+    assert clock_counts((9_000, 11_300, UPDATE), there=[row(1, "x")], whole=True) == {}
     assert clock_counts((10_000, 11_300, INSERT), there=[row(1, "b")]) == {}
 
 
@@ -223,7 +226,7 @@ def test_where_a_clock_orders_changes_of_one_second_of_the_source_may_have_no_or
     again = {**INSERT, "offset": 30, "index": 0}
     assert clock_counts((11_000, 11_300, INSERT), (11_000, 11_400, again), there=[]) == {}
     gone = change(31, "delete", row(1, "x"), None)
-    assert clock_counts((11_000, 11_300, INSERT), (12_000, 12_400, gone), there=[]) == {"row_differs": 1}
+    assert clock_counts((11_000, 11_300, INSERT), (12_000, 12_400, gone), there=[], whole=True) == {"row_differs": 1}
     assert clock_counts((12_000, 12_300, INSERT), (11_000, 12_400, gone), there=[]) == {}
 
 
