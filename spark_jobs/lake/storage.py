@@ -276,8 +276,8 @@ def _file_system(kind: StoreKind, root: str, options: dict[str, str]) -> fs.File
     from obstore.fsspec import FsspecStore
 
     scheme: Any = kind.schemes[0]
-    allowed = {"allow_http": kind.allows_http(options)}
-    store = FsspecStore(scheme, config=kind.config(root, options), client_options=allowed)  # type: ignore[call-overload]
+    config: Any = kind.config(root, options)
+    store = FsspecStore(scheme, config=config, client_options={"allow_http": kind.allows_http(options)})
     return fs.PyFileSystem(fs.FSSpecHandler(store))
 
 

@@ -174,6 +174,11 @@ def test_a_damaged_document_of_an_ended_batch_is_named(hosts: Hosts) -> None:
     hosts.feed(0)
     _demand_done(site.sync())
     path = hosts.log(1) / "result.json"
+    undamaged = path.read_bytes()
     path.write_text('{"pipeline"')
     hosts.feed(1)
     demand_refused(site.sync(), 3, "log.damaged", str(path))
+    assert unequal(site, 0) == {}, "nothing was applied"
+    path.write_bytes(undamaged)
+    _demand_done(site.sync())
+    hosts.demand_equal(site, 1)

@@ -18,7 +18,7 @@ export function Ago({ at, say = ago }) {
   return h("time", { dateTime: moment(at).toISOString(), title: `${clock(at)} UTC` }, say(at));
 }
 
-// A sign for each group of states: nothing is told by colour alone.
+// A sign for each group of states: nothing is shown by colour alone.
 const SIGNS = {
   failing: "✕", refused: "✕", crashed: "✕", failed: "✕", abandoned: "✕",
   parked: "■", waiting: "◷", stale: "△", interrupted: "△", late: "△",

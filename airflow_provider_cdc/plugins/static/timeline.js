@@ -28,7 +28,7 @@ function ticks(since, until) {
   return { times, days: step >= 24 * 3_600_000 };
 }
 
-/** Draw a shape around a point: each kind has one of its own, so that nothing is told by colour alone. */
+/** Draw a shape around a point: each kind has one of its own, so that nothing is shown by colour alone. */
 const SHAPES = {
   square: (x, y) => `M${x - 4} ${y - 4}h8v8h-8z`,
   diamond: (x, y) => `M${x} ${y - 6}l6 6l-6 6l-6 -6z`,
