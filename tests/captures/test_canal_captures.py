@@ -50,7 +50,7 @@ def replayed(name: str, layout: str, broker: Broker) -> list[Record]:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("layout", "batches"), [("1", 4), ("h", 1), ("h", 4), ("d", 4)])
+@pytest.mark.parametrize(("layout", "batches"), [("1", 4), ("h", 1), ("d", 4)])
 @pytest.mark.parametrize("name", list(FORMATS))
 def test_canal_capture_gives_the_final_content(
     name: str, layout: str, batches: int, broker: Broker, tmp_path: Path

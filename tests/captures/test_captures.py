@@ -197,7 +197,7 @@ IN_MODES = [(name, cuts, mode, kind) for name, cuts, kind in INTO_ICEBERG for mo
 
 @pytest.mark.parametrize(
     ("name", "batches", "mode", "kind"),
-    IN_MODES if ALL else [("public-c", 3, "append", "delta"), ("public-c", 3, "history", "iceberg")],
+    IN_MODES if ALL else [("public-c", 3, "history", "delta")],
 )
 def test_capture_has_the_rows_of_the_source_in_each_mode(
     name: str, batches: int, mode: str, kind: str, captured, tmp_path: Path

@@ -22,6 +22,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
         yield running
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("number", "kind", "sink"),
     [

@@ -155,6 +155,7 @@ def value_of(case: dict[str, Any]) -> Any:
     return case["value"].encode().ljust(16, b"\0")  # binary(16): the server fills up with zeros
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", files(OutOfScope))
 def test_what_is_no_format_of_the_product_is_taken_for_none(name: str, tmp_path: Path) -> None:
     if name.endswith((".md", ".sql", "expected_state.json")):

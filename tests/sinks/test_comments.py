@@ -55,6 +55,7 @@ def _do(
     table.do(verb, some, layout or TableLayout(), columns=columns)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("verb", ["append", "merge", "overwrite"])
 def test_comments_come_change_and_go_with_the_next_commit(kind: str, verb: Verb, tmp_path: Path) -> None:
     table = LaidOutTable(kind, tmp_path)

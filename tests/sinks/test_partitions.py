@@ -49,7 +49,7 @@ def test_rows_change_their_partitions_as_they_like(kind: str, way: list[str], tm
     first = some_rows(list(range(60)), rnd)
     table.do("create", first, by(*way))
     rows = {row["id"]: row for row in first.to_pylist()}
-    for _ in range(amount(2, 3)):
+    for _ in range(amount(1, 3)):
         put = some_rows(sorted(rnd.sample(range(80), rnd.choice((2, 30)))), rnd)
         gone = sorted(set(rnd.sample(range(80), 6)) - set(put.column("id").to_pylist()))
         table.do("merge", put, by(*way), *gone)
