@@ -9,7 +9,7 @@ compared before, the rows of a snapshot, and what a partition that is read less 
 
 from __future__ import annotations
 
-import hashlib
+import zlib
 from enum import IntEnum
 
 import numpy as np
@@ -35,6 +35,7 @@ from airflow_provider_cdc.core.model.clock_position import at_tool_time
 from airflow_provider_cdc.core.model.position_columns import generation_text_of, tool_time_of
 
 _SAMPLED = 1_000  # rows of a table and batch of which all values are compared, however many there are
+_PORTION = 1 << 13  # images to gather at once: memory for more is taken from the system anew each time, and is slow
 
 
 class _Finds(IntEnum):
@@ -221,8 +222,12 @@ class Witness(GapWitness):
         rows, rows_before = self._events.rows[event], self._events.rows[before]
         there = self._says_row(rows) & images["after"].there[rows_before]
         rows, rows_before, event = rows[there], rows_before[there], event[there]
-        one, other = images["after"].at(rows_before), self._typer.image("before").at(rows)
-        differing = np.flatnonzero(pc.not_equal(one, other).to_numpy(zero_copy_only=False))
+        one, other = images["after"], self._typer.image("before")
+        differing: IntArray = np.zeros(0, dtype=np.int64)
+        for start in range(0, len(rows), _PORTION):
+            some = slice(start, start + _PORTION)
+            unlike = pc.not_equal(one.at(rows_before[some]), other.at(rows[some])).to_numpy(zero_copy_only=False)
+            differing = np.r_[differing, start + np.flatnonzero(unlike)]
         self.findings.agreed += len(rows) - len(differing)
         if len(differing):
             event, rows, rows_before = event[differing], rows[differing], rows_before[differing]
@@ -254,8 +259,7 @@ class Witness(GapWitness):
         """Choose the same keys in every run: those whose digest is small."""
         positions = self._positions.take(pa.array(event)).to_pylist()
         limit = int(self._verification.share * (1 << 32))
-        digests = (hashlib.blake2b(position.encode(), digest_size=4).digest() for position in positions)
-        return np.fromiter((int.from_bytes(digest) < limit for digest in digests), bool, len(positions))
+        return np.fromiter((zlib.crc32(position.encode()) < limit for position in positions), bool, len(positions))
 
     def _compare_rows(self, known: TypedRows, numbers: IntArray, said: TypedRows, event: IntArray) -> None:
         """Compare pairs of rows, column by column, without those that one of them lacks.

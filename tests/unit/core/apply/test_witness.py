@@ -108,6 +108,18 @@ def test_changes_of_one_batch_join() -> None:
     assert counts([first, gone, change(40, "insert", None, row(1, "b"))]) == {}
 
 
+@pytest.mark.parametrize("wrong", range(5))
+def test_each_change_of_a_batch_is_compared_with_the_one_before(wrong: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_provider_cdc.core.apply.witness._PORTION", 2)
+    changed = [change(20, "insert", None, row(1, "v0"))]
+    changed += [change(30 + n, "update", row(1, f"v{n}"), row(1, f"v{n + 1}")) for n in range(5)]
+    assert findings_of(changed).agreed == 5
+    changed[wrong + 1] = change(30 + wrong, "update", row(1, "x"), row(1, f"v{wrong + 1}"))
+    found = findings_of(changed)
+    assert (found.counts, found.agreed) == ({"row_differs": 1}, 4)
+    assert found.first[0].position.startswith(f"{30 + wrong:08}")
+
+
 def test_texts_that_differ_and_mean_one_value_agree() -> None:
     first = change(20, "insert", None, row(1, "a", 1.0))
     second = {**change(30, "update", row(1, "a"), row(1, "b")), "before": '{"f":1,"v":"a", "id": 1}'}
