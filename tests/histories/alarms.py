@@ -18,17 +18,19 @@ class Alarms:
 
     def __init__(self) -> None:
         self._counted: list[dict[str, Any]] = []
-        self._waiting: dict[str, list[dict[str, Any]]] = {}
+        self._waiting: dict[str, list[dict[str, Any]]] = {}  # by table_id: a statement may rename the table
 
     def take(self, result: Mapping[str, Any]) -> None:
         """Take what came of a batch."""
-        states = {f"{state['database']}.{state['table']}": state for state in result["states"]}
-        for table in [table for table in self._waiting if table in states and states[table]["state"] == "ok"]:
-            self._counted += [] if result["new_schema_changes"] else self._waiting[table]
-            del self._waiting[table]
+        for state in result["states"]:
+            if state["state"] in ("ok", "dropped"):
+                explained = self._waiting.pop(state["table_id"], [])
+                self._counted += [] if result["new_schema_changes"] else explained
+        parked = [state for state in result["states"] if _PARKED_FOR_IT in state["reason"]]
+        table_ids = {f"{state['database']}.{state['table']}": state["table_id"] for state in parked}
         for one in result.get("contradictions", ()):
-            waits = _PARKED_FOR_IT in states.get(one["table"], {}).get("reason", "")
-            (self._waiting.setdefault(one["table"], []) if waits else self._counted).append(one)
+            waits = table_ids.get(one["table"])
+            (self._waiting.setdefault(waits, []) if waits else self._counted).append(one)
 
     def false(self) -> Iterator[str]:
         """Yield what is left of them, in words."""
