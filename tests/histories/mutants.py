@@ -204,7 +204,10 @@ class Mutant(Replay):
         silent = [p for p in wrong if not any(f" {name}" in f" {p}" for name in unsettled | counted)]
         if silent and not self.quarantined:
             if self.kind in OF_OPTIONS:
-                return "option" if self.wrong.keys() <= UNSEEN_OPTIONS else "silent"
+                unseen = UNSEEN_OPTIONS
+                if all(problem.endswith(("there is no table", "has a state but no table")) for problem in silent):
+                    unseen = unseen | {"lower_case_table_names"}  # rows show it; this table has none
+                return "option" if self.wrong.keys() <= unseen else "silent"
             return self._verified() if self.kind in OF_ROWS else self._unseen({p.split(": ")[0] for p in silent})
         if unsettled or self.parked:
             return "parked"
