@@ -37,7 +37,7 @@ class LogWriter:
     """Write one land task's rows; ``close`` returns the row groups for the manifest.
 
     :param describe: note what rows say of their columns, where nothing else states the tables' structure.
-    :param snapshots: note the positions of snapshot rows, which they share.
+    :param snapshots: whether snapshot rows share the position in the log that their snapshot stands at.
     :ivar rows: changes taken so far; ``size`` their bytes in memory.
     """
 
@@ -155,10 +155,14 @@ class LogWriter:
         """
         groups = _groups(self._name, self._row_groups, names, rows, lengths)
         self._groups += groups
-        if self._with_snapshots and pc.index(rows.column("op").cast(pa.string()), "snapshot").as_py() >= 0:
+        if pc.index(rows.column("op").cast(pa.string()), "snapshot").as_py() >= 0:
             for group in groups:
                 of_table = rows.slice(group.start, group.rows)
-                group.snapshots, group.changes_from = _snapshots(of_table), _changes_from(of_table)
+                snapshots = _snapshots(of_table)
+                if self._with_snapshots:
+                    group.snapshots, group.changes_from = snapshots, _changes_from(of_table)
+                else:
+                    group.loaded_until = max((time for _, time in snapshots), default=0)
         if len(groups) == 1 and groups[0].image_bytes >= _SHARED_BYTES:
             groups[0].images_of = _images_of(rows)
         if self._described:

@@ -240,6 +240,7 @@ def _joined_group(first: RowGroup, then: RowGroup) -> RowGroup:
         clears=sorted({*first.clears, *then.clears}),
         removals=first.removals + then.removals,
         snapshots=sorted(snapshots.items()),
+        loaded_until=max(group.loaded_until for group in both),
         changes_from=min((g.changes_from for g in both if g.changes_from is not None), default=None),
         image_bytes=first.image_bytes + then.image_bytes,
         before_bytes=first.before_bytes + then.before_bytes,

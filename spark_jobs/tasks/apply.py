@@ -39,7 +39,7 @@ from spark_jobs.tasks.reporting import reported
 from spark_jobs.tasks.table_changes import TableChanges
 from spark_jobs.tasks.table_shape import TableShape
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
-from spark_jobs.tasks.table_witness import TableWitness, explained_kinds, verification_of
+from spark_jobs.tasks.table_witness import TableWitness, explained_kinds, loaded_until, verification_of
 from spark_jobs.tasks.tables_together import ResolvedTable
 from spark_jobs.tasks.target_table import TargetTable
 from spark_jobs.tasks.writer_rules import writer_rule
@@ -241,7 +241,8 @@ class TableApply:
         """
         before, findings = Proof() if self.task.base is None else self.task.base.proof, self.findings
         is_compared = self._is_compared and self._pending is None and not findings.undecided
-        return before.after(position, findings.counts, findings.agreed, compared=is_compared)
+        loaded = loaded_until(self.task)
+        return before.after(position, findings.counts, findings.agreed, compared=is_compared, loaded_until=loaded)
 
     def _commit(self, target: Stored, base_schema: TableSchema | None, plan: MergePlan) -> tuple[str, int | None, int]:
         """Make the cheapest commit that makes the table right; return what it does, its version and its upserts."""

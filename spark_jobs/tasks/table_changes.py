@@ -54,7 +54,7 @@ class TableChanges:
         self._storage, self._task, self._timeline, self._wire = storage, task, timeline, wire
         self._by_clock = wire.order == "clock"
         self._verifies = verifies
-        self._columns = [*columns_of(wire, verifies=verifies), *further]
+        self._columns = list(dict.fromkeys([*columns_of(wire, verifies=verifies), *further]))
         self.first: dict[str, Any] = {}
 
     def read(self, images: dict[str, StoredImages] | None) -> tuple[pa.Table, pa.Table | None]:
@@ -292,7 +292,9 @@ def columns_of(wire: Format, *, verifies: bool) -> list[str]:
 
     :param verifies: whether changes are compared with the log and the rows that are there.
     """
-    return [*RESOLVE_COLUMNS, *(NUMBERED_COLUMNS if verifies and "transaction_orders" in wire.carries else ())]
+    numbered = NUMBERED_COLUMNS if verifies and "transaction_orders" in wire.carries else ()
+    # which changes a full load may have is a question of time where it has no place in the log
+    return [*RESOLVE_COLUMNS, *numbered, *(["source_time"] if verifies and wire.snapshot_rows != "shared" else ())]
 
 
 def before_of(timeline: TableTimeline, wire: Format, *, verifies: bool) -> list[str] | None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -45,14 +46,20 @@ def verification_of(policy: RunPolicy, job: JobDocument, task: ApplyTask, shape:
     if task.begins_with_files or shape.filters or not shape.mode.is_mirror:
         return None
     partitions = [f"{topic}/{partition}" for topic, ends in job.end.items() for partition in ends]
+    of_table = Verification(marks=job.marks, partitions=partitions, loaded_until=loaded_until(task))
     match policy.verify:
         case "off":
             return None
         case "touched":
-            return Verification(marks=job.marks, partitions=partitions)
+            return of_table
         case verify:
-            share = sampled_share(verify) or 1.0
-            return Verification(share, whole=True, marks=job.marks, partitions=partitions)
+            return replace(of_table, share=sampled_share(verify) or 1.0, whole=True)
+
+
+def loaded_until(task: ApplyTask) -> int:
+    """Return Kafka's time of the newest row of a table's full load (``Proof.loaded_until``)."""
+    groups = [group for span in task.spans for group in span.groups]
+    return max([0 if task.base is None else task.base.proof.loaded_until, *(group.loaded_until for group in groups)])
 
 
 _OF_ROWS = frozenset({KEY_THERE, KEY_MISSING, ROW_DIFFERS})

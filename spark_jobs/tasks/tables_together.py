@@ -148,7 +148,7 @@ class TablesTogether:
         compared = [self._compared(candidate.task) for candidate in alike]
         operations = before_of(timelines[0], self._wire, verifies=any(compared))
         shape = shape_of(self._job, timelines[0], self._secrets)
-        columns = [*columns_of(self._wire, verifies=any(compared)), *shape.of_change]
+        columns = list(dict.fromkeys([*columns_of(self._wire, verifies=any(compared)), *shape.of_change]))
         rows, numbers = read_together(lake_of(self._job, self._secrets), groups, columns, before_of=operations)
         owners = np.array(owner_of)[numbers]
         options = self._options(alike[0].task)

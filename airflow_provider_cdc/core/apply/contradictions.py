@@ -57,12 +57,15 @@ class Verification:
     :param marks: the newest position that each ``topic/partition`` has shown: what one that is read less far may still
         bring explains what does not fit. None where all that there is was read.
     :param partitions: each ``topic/partition`` that there is.
+    :param loaded_until: Kafka's time of the newest row of the table's full load, in milliseconds, where that has no
+        place in the source's log; 0 without one.
     """
 
     share: float = 1 / 16
     whole: bool = False
     marks: Mapping[str, str] | None = None
     partitions: Collection[str] = ()
+    loaded_until: int = 0
 
     def compares_rows(self, wire: Format) -> bool:
         """Return whether rows before changes are compared, too, and not only keys.

@@ -35,6 +35,7 @@ from airflow_provider_cdc.core.model.clock_position import at_tool_time
 from airflow_provider_cdc.core.model.position_columns import generation_text_of, tool_time_of
 
 _SAMPLED = 1_000  # rows of a table and batch of which all values are compared, however many there are
+_SKEW = 60_000  # milliseconds that the clocks of source and broker may differ by
 _PORTION = 1 << 13  # images to gather at once: memory for more is taken from the system anew each time, and is slow
 
 
@@ -101,6 +102,7 @@ class Witness(GapWitness):
         self._forms = typer.mapper.forms(target)
         self._compares_rows = verification.compares_rows(typer.wire)
         self._unproven = unproven_columns(typer.timeline)
+        self._loaded = self._may_be_loaded(verification.loaded_until)
         self._moments = self._numbered_moments() if moments is None else moments
         finds = _finds(typer, events)
         order = np.argsort(events.groups, kind="stable")
@@ -110,7 +112,7 @@ class Witness(GapWitness):
         self._in_no_order = self._several_at_once(order[follows - 1], order[follows])
         self._compare_within(order[follows - 1], order[follows], finds, compared)
         begins = order[first]
-        begins = begins[(finds[begins] != _Finds.UNKNOWN) & compared[begins]]
+        begins = begins[(finds[begins] != _Finds.UNKNOWN) & compared[begins] & ~self._loaded[begins]]
         begins = begins[self._of_log(begins, base_position)]
         self._begins = begins[~self._in_no_order[begins]]
         self._finds = finds[self._begins]
@@ -139,6 +141,20 @@ class Witness(GapWitness):
         self._begins = self._begins[:0]
         self._met, self._finds = self._met[:0], self._finds[:0]
         return self.findings
+
+    def _may_be_loaded(self, until: int) -> BoolArray:
+        """Return of which events the table's full load may have what they did: those from before it was written.
+
+        :param until: as ``Verification.loaded_until``.
+        """
+        rows, events = self._typer.changes.rows, self._events.rows
+        none: BoolArray = np.zeros(len(events), dtype=bool)
+        name = next((name for name in ("source", "source_time") if name in rows.column_names), None)
+        if not until or name is None:
+            return none | bool(until)
+        times = rows.column(name).cast(pa.int64()).take(pa.array(events))
+        may: BoolArray = pc.less_equal(times, (until + _SKEW) * 1_000).fill_null(True).to_numpy(zero_copy_only=False)
+        return may
 
     def _numbered_moments(self) -> IntArray:
         """Return a number of each change, the same for changes that may have no order."""
@@ -202,6 +218,7 @@ class Witness(GapWitness):
         known = compared[event] & compared[before] & (moments[rows] != moments[rows_before])
         known &= ~self._in_no_order[event] & ~self._in_no_order[before]
         known &= self._same_log(event, before) & ~snapshot[rows]
+        known &= ~(snapshot[rows_before] & self._loaded[event])
         before, event = before[known], event[known]
         filled = events.fills[before]
         self._note(KEY_MISSING, event[(finds[event] == _Finds.A_ROW) & ~filled])

@@ -22,6 +22,8 @@ class Proof(Document):
     :param agreed_rows: rows that had all values that the log says, since the rows began. A row that several changes
         found counts for each, so there are not more different ones.
     :param contradictions: changes that did not find what the log says, by kind, since the rows began.
+    :param loaded_until: Kafka's time of the newest row of a full load that has no place in the log, in milliseconds; 0
+        without one. The load may have what changed before it was read.
     :param contradicted: whether some of them came after ``whole_until``, so that ``until`` stays.
     """
 
@@ -30,21 +32,25 @@ class Proof(Document):
     agreed_rows: int = 0
     contradictions: dict[str, int] = field(default_factory=dict)
     contradicted: bool = False
+    loaded_until: int = 0
 
-    def after(self, position: str, contradictions: Mapping[str, int], agreed: int, *, compared: bool) -> Proof:
+    def after(
+        self, position: str, contradictions: Mapping[str, int], agreed: int, *, compared: bool, loaded_until: int = 0
+    ) -> Proof:
         """Return the proof after a batch.
 
         :param position: newest that the rows went through.
         :param contradictions: of the batch, by kind.
         :param agreed: rows that had all values that the log says.
         :param compared: whether the batch compared its changes with the rows that they found, or none found any.
+        :param loaded_until: as of this.
         """
         counts = dict(self.contradictions)
         for kind, count in contradictions.items():
             counts[kind] = counts.get(kind, 0) + count
         contradicted = self.contradicted or bool(contradictions)
         until = position if compared and not contradicted else self.until
-        return Proof(until, self.whole_until, self.agreed_rows + agreed, counts, contradicted)
+        return Proof(until, self.whole_until, self.agreed_rows + agreed, counts, contradicted, loaded_until)
 
     def reach(self, position: str) -> str:
         """Return how far it reaches, for people: ``whole table``, ``yes``, a position, or nothing.
