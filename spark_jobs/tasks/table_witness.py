@@ -11,6 +11,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.apply.contradictions import (
     KEY_MISSING,
     KEY_THERE,
+    LOAD_OVERLAP,
     ROW_DIFFERS,
     SEQUENCE_GAP,
     Findings,
@@ -31,6 +32,7 @@ from spark_jobs.tasks.table_task import ApplyTask
 _SENTENCES = {
     KEY_THERE: "a row was inserted whose key another row has",
     KEY_MISSING: "a row was updated or deleted that is not in the table",
+    LOAD_OVERLAP: "a row changed while the full load was read, which may have the change: the table has no key to tell",
     SEQUENCE_GAP: "a change is missing that its transaction had before this one",
     ROW_DIFFERS: "a row was changed whose values before the change are not those of the table",
 }
@@ -63,7 +65,10 @@ def loaded_until(task: ApplyTask) -> int:
 
 
 _OF_ROWS = frozenset({KEY_THERE, KEY_MISSING, ROW_DIFFERS})
-_EVERY = _OF_ROWS | {SEQUENCE_GAP}
+_EVERY = _OF_ROWS | {SEQUENCE_GAP, LOAD_OVERLAP}
+_REMEDIES = {
+    LOAD_OVERLAP: "give the table a key, or load it while nothing changes, under another pipeline name",
+}
 
 
 def explained_kinds(
@@ -171,6 +176,6 @@ class TableWitness:
             "apply.contradicted",
             f"the log contradicts the table: {_SENTENCES[first.kind]}{column} ({count} such changes in this batch)",
             where={"table": self._table, **{k: v for k, v in first.document().items() if k not in ("column", "kind")}},
-            hint=f"a change was lost or somebody else changed the table: {REBUILD}; "
-            "policy.on_contradiction: count goes on and counts them",
+            hint=_REMEDIES.get(first.kind, f"a change was lost or somebody else changed the table: {REBUILD}")
+            + "; policy.on_contradiction: count goes on and counts them",
         )

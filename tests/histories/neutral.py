@@ -148,7 +148,10 @@ class Writer:
         if self.style.topic_per_table and message.topic == "rows":
             name = f"{event.what.database}_{event.what.table}"
             topic = re.sub(r"[^a-z0-9._-]", "_", name.lower())
-        return Record(topic, message.partition, self._millis, message.key, message.value, message.headers)
+        # the load is read at one moment: a tool that is done with it later would show changes that it may have
+        is_loaded = isinstance(event.what, neutral.Row) and event.what.op == "init"
+        millis = event.time_ms - 1 if is_loaded else self._millis
+        return Record(topic, message.partition, millis, message.key, message.value, message.headers)
 
     def _anywhere(self, record: Record) -> Record:
         if record.topic == self.tool.schema_topic:

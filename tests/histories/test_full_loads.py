@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,19 +41,24 @@ def oms(name: str) -> Callable[[bytes], bytes]:
 
 
 class Source:
-    """Writes the changes of one table, one a second."""
+    """Writes the changes of one table, one a second.
 
-    def __init__(self, name: str) -> None:
+    :param key: how the statement says that there is one.
+    """
+
+    def __init__(self, name: str, key: str = " PRIMARY KEY") -> None:
         self._writer, self._number, self.name = writer_of(name), 0, name
+        self.statement = CREATE.replace(" PRIMARY KEY", key)
+        self._schema = SCHEMA if key else replace(SCHEMA, key=())
         self.options = dict(self._writer.options)
 
     def create(self) -> list[Record]:
-        return self._records(Ddl(CREATE, "shop", "t", SCHEMA, initial=True), BEGIN)
+        return self._records(Ddl(self.statement, "shop", "t", self._schema, initial=True), BEGIN)
 
     def load(self) -> list[Record]:
         """Return the rows of the full load, which is written to Kafka after the changes meanwhile happened."""
         op = "init" if self.name.startswith("drs") else "insert"
-        rows = [Row(op, "shop", "t", SCHEMA, None, {"id": key, "v": value}) for key, value in LOAD.items()]
+        rows = [Row(op, "shop", "t", self._schema, None, {"id": key, "v": value}) for key, value in LOAD.items()]
         records = [record for row in rows for record in self._records(row, LOADED)]
         if op == "init":
             return records
@@ -63,7 +69,7 @@ class Source:
         for key, before, after in some:
             images = [None if value is None else {"id": key, "v": value} for value in (before, after)]
             op = "insert" if before is None else "delete" if after is None else "update"
-            records += self._records(Row(op, "shop", "t", SCHEMA, *images), begin + 1_000 * self._number)
+            records += self._records(Row(op, "shop", "t", self._schema, *images), begin + 1_000 * self._number)
         return records
 
     def _records(self, what: Row | Ddl, time: int) -> list[Record]:
@@ -113,3 +119,25 @@ def test_a_change_from_after_the_load_is_compared(name: str, log: Log, tmp_path:
     script.send(*source.changes([(1, "lost", "c")], LOADED + 120_000))
     kinds = [item["kind"] for item in script.sync().contradictions]
     assert (kinds, [state.code for state in script.states.values()]) == (["row_differs"], ["apply.contradicted"])
+
+
+@pytest.mark.parametrize("overlaps", [True, False])
+@pytest.mark.parametrize("name", ["oms-default", "drs-json"])
+def test_without_key_a_change_that_the_load_may_have_parks_the_table(
+    name: str, overlaps: bool, log: Log, tmp_path: Path
+) -> None:
+    source = Source(name, key="")
+    tables = {"shop.t": {"create": source.statement}} if name.startswith("oms") else {}
+    script = Script(log, tmp_path, format=name, schema_topic=None, tables=tables)
+    script.send(*(source.create() if not tables else []), *source.load())
+    assert (script.sync().contradictions, script.states_of("shop", "t")) == ([], ["ok"])
+    if not overlaps:
+        script.send(*source.changes([(8, None, "a"), (1, "b", "c")], LOADED + 1_000))
+        assert (script.sync().contradictions, script.states_of("shop", "t")) == ([], ["ok"])
+        return
+    script.send(*source.changes([(8, None, "a"), (1, "b", "c")], LOADED - 30_000))
+    kinds = [item["kind"] for item in script.sync().contradictions]
+    (state,) = script.states.values()
+    assert (kinds, state.code) == (["load_overlap"] * 2, "apply.contradicted")
+    assert "the table has no key to tell" in state.reason and "give the table a key" in state.reason
+    assert script.rows("shop", "t") == Counter(dict.fromkeys(LOAD.items(), 1))

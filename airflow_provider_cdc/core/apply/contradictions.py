@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.sequence_gaps import changes_behind_gaps
+from airflow_provider_cdc.core.apply.source_order import of_snapshots
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.model.position_columns import event_of, generation_text_of, moment_of
@@ -23,6 +24,7 @@ KEY_THERE = "key_there"  # a row was inserted whose key another row has
 KEY_MISSING = "key_missing"  # a row was updated or deleted that is not there
 ROW_MISSING = "row_missing"  # the same of a table without key: no row there has all of its values
 ROW_DIFFERS = "row_differs"  # the row before the change has other values than the one that is there
+LOAD_OVERLAP = "load_overlap"  # a table without key changed while its full load was read
 SEQUENCE_GAP = "sequence_gap"  # a change is missing before this one
 _NAMED = 20  # contradictions of one kind that are named one by one
 
@@ -135,6 +137,10 @@ class GapWitness:
         self._certain = self._is_read()
         numbered = np.flatnonzero(~typer.foreign) if numbered is None else numbered
         self._note(SEQUENCE_GAP, self._behind_gaps(numbered, applied, base_position))
+        if keys is None:
+            new = ~applied[rows] & pc.greater(self._positions, base_position).to_numpy()
+            streamed = ~of_snapshots(typer.changes.rows)[rows]
+            self._note(LOAD_OVERLAP, np.flatnonzero(self._may_be_loaded(skew=0) & new & streamed))
 
     @property
     def whole(self) -> bool:
@@ -155,6 +161,20 @@ class GapWitness:
     def finish(self) -> Findings:
         """Return the outcome, once all stored rows of the changed keys were met."""
         return self.findings
+
+    def _may_be_loaded(self, skew: int) -> BoolArray:
+        """Return of which events the table's full load may have what they did: those from before it was written.
+
+        :param skew: milliseconds that the clocks of source and broker may differ by.
+        """
+        rows, until = self._typer.changes.rows, self._verification.loaded_until
+        name = "source" if self._by_clock else "source_time"
+        if not until or name not in rows.column_names:
+            none: BoolArray = np.zeros(len(self._event_rows), dtype=bool)
+            return none
+        times = rows.column(name).cast(pa.int64()).take(pa.array(self._event_rows))
+        may: BoolArray = pc.less_equal(times, (until + skew) * 1_000).fill_null(True).to_numpy()
+        return may
 
     def _behind_gaps(self, numbered: IntArray, applied: BoolArray, base_position: str) -> IntArray:
         """Return events whose predecessor in their transaction is missing; it may be one that counts no more."""
@@ -194,7 +214,7 @@ class GapWitness:
     def _note(self, kind: str, event: IntArray, columns: list[str] | None = None) -> None:
         """Note the changes of some events as contradictions."""
         findings = self.findings
-        certain = self._certain[event]
+        certain = self._certain[event] | (kind == LOAD_OVERLAP)
         if kind in (KEY_MISSING, ROW_DIFFERS) and not certain.all():
             certain = certain | self._found_on_their_partition(event)
         findings.undecided += int((~certain).sum())

@@ -102,7 +102,7 @@ class Witness(GapWitness):
         self._forms = typer.mapper.forms(target)
         self._compares_rows = verification.compares_rows(typer.wire)
         self._unproven = unproven_columns(typer.timeline)
-        self._loaded = self._may_be_loaded(verification.loaded_until)
+        self._loaded = self._may_be_loaded(_SKEW)
         self._moments = self._numbered_moments() if moments is None else moments
         finds = _finds(typer, events)
         order = np.argsort(events.groups, kind="stable")
@@ -141,20 +141,6 @@ class Witness(GapWitness):
         self._begins = self._begins[:0]
         self._met, self._finds = self._met[:0], self._finds[:0]
         return self.findings
-
-    def _may_be_loaded(self, until: int) -> BoolArray:
-        """Return of which events the table's full load may have what they did: those from before it was written.
-
-        :param until: as ``Verification.loaded_until``.
-        """
-        rows, events = self._typer.changes.rows, self._events.rows
-        none: BoolArray = np.zeros(len(events), dtype=bool)
-        name = next((name for name in ("source", "source_time") if name in rows.column_names), None)
-        if not until or name is None:
-            return none | bool(until)
-        times = rows.column(name).cast(pa.int64()).take(pa.array(events))
-        may: BoolArray = pc.less_equal(times, (until + _SKEW) * 1_000).fill_null(True).to_numpy(zero_copy_only=False)
-        return may
 
     def _numbered_moments(self) -> IntArray:
         """Return a number of each change, the same for changes that may have no order."""
