@@ -15,7 +15,7 @@ from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, remaining_pieces
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
-from airflow_provider_cdc.core.documents import JobDocument, Proof, Rebuild, TableState
+from airflow_provider_cdc.core.documents import JobDocument, Rebuild, TableState
 from airflow_provider_cdc.core.errors import DataError, SinkError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
@@ -39,7 +39,7 @@ from spark_jobs.tasks.reporting import reported
 from spark_jobs.tasks.table_changes import TableChanges
 from spark_jobs.tasks.table_shape import TableShape
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
-from spark_jobs.tasks.table_witness import TableWitness, explained_kinds, loaded_until, verification_of
+from spark_jobs.tasks.table_witness import TableWitness, explained_kinds, proof_after, verification_of
 from spark_jobs.tasks.tables_together import ResolvedTable
 from spark_jobs.tasks.target_table import TargetTable
 from spark_jobs.tasks.writer_rules import writer_rule
@@ -232,17 +232,9 @@ class TableApply:
             state = replace(state, laid=laid, comments=said)
             self._states[pending_seq] = replace(state, spark_may_write=self._spark_may_write)
         state = self._states[pending_seq]
-        return replace(state, proof=self._proof(state.applied_position))
-
-    def _proof(self, position: str) -> Proof:
-        """Return how far the rows are proved after this batch.
-
-        :param position: newest that they went through.
-        """
-        before, findings = Proof() if self.task.base is None else self.task.base.proof, self.findings
-        is_compared = self._is_compared and self._pending is None and not findings.undecided
-        loaded = loaded_until(self.task)
-        return before.after(position, findings.counts, findings.agreed, compared=is_compared, loaded_until=loaded)
+        compared = self._is_compared and self._pending is None
+        proof = proof_after(self.task, state.applied_position, self.findings, compared=compared)
+        return replace(state, proof=proof)
 
     def _commit(self, target: Stored, base_schema: TableSchema | None, plan: MergePlan) -> tuple[str, int | None, int]:
         """Make the cheapest commit that makes the table right; return what it does, its version and its upserts."""

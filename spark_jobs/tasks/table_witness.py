@@ -22,7 +22,7 @@ from airflow_provider_cdc.core.apply.merge_plan import MergePlan
 from airflow_provider_cdc.core.apply.record_keys import is_unproven
 from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.config.verify import sampled_share
-from airflow_provider_cdc.core.documents import JobDocument
+from airflow_provider_cdc.core.documents import JobDocument, Proof
 from airflow_provider_cdc.core.errors import REBUILD, DataError
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.shapes.shape import PLAIN, Shape
@@ -32,7 +32,7 @@ from spark_jobs.tasks.table_task import ApplyTask
 _SENTENCES = {
     KEY_THERE: "a row was inserted whose key another row has",
     KEY_MISSING: "a row was updated or deleted that is not in the table",
-    LOAD_OVERLAP: "a row changed while the full load was read, which may have the change: the table has no key to tell",
+    LOAD_OVERLAP: "a row changed while the full load was read, which may have the change: no key decides it",
     SEQUENCE_GAP: "a change is missing that its transaction had before this one",
     ROW_DIFFERS: "a row was changed whose values before the change are not those of the table",
 }
@@ -62,6 +62,17 @@ def loaded_until(task: ApplyTask) -> int:
     """Return Kafka's time of the newest row of a table's full load (``Proof.loaded_until``)."""
     groups = [group for span in task.spans for group in span.groups]
     return max([0 if task.base is None else task.base.proof.loaded_until, *(group.loaded_until for group in groups)])
+
+
+def proof_after(task: ApplyTask, position: str, findings: Findings, *, compared: bool) -> Proof:
+    """Return how far a table's rows are proved after a batch.
+
+    :param position: newest that they went through.
+    :param compared: as of ``Proof.after``.
+    """
+    before = Proof() if task.base is None else task.base.proof
+    compared = compared and not findings.undecided
+    return before.after(position, findings.counts, findings.agreed, compared=compared, loaded_until=loaded_until(task))
 
 
 _OF_ROWS = frozenset({KEY_THERE, KEY_MISSING, ROW_DIFFERS})

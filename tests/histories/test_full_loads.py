@@ -139,5 +139,5 @@ def test_without_key_a_change_that_the_load_may_have_parks_the_table(
     kinds = [item["kind"] for item in script.sync().contradictions]
     (state,) = script.states.values()
     assert (kinds, state.code) == (["load_overlap"] * 2, "apply.contradicted")
-    assert "the table has no key to tell" in state.reason and "give the table a key" in state.reason
+    assert "no key decides it" in state.reason and "give the table a key" in state.reason
     assert script.rows("shop", "t") == Counter(dict.fromkeys(LOAD.items(), 1))

@@ -36,7 +36,7 @@ from airflow_provider_cdc.core.model.position_columns import generation_text_of,
 
 _SAMPLED = 1_000  # rows of a table and batch of which all values are compared, however many there are
 _SKEW = 60_000  # milliseconds that the clocks of source and broker may differ by
-_PORTION = 1 << 13  # images to gather at once: memory for more is taken from the system anew each time, and is slow
+_PORTION = 1 << 13  # images to gather at once: memory for more is asked of the system each time, and is slow
 
 
 class _Finds(IntEnum):

@@ -115,9 +115,9 @@ def test_each_change_of_a_batch_is_compared_with_the_one_before(wrong: int, monk
     changed += [change(30 + n, "update", row(1, f"v{n}"), row(1, f"v{n + 1}")) for n in range(5)]
     assert findings_of(changed).agreed == 5
     changed[wrong + 1] = change(30 + wrong, "update", row(1, "x"), row(1, f"v{wrong + 1}"))
-    found = findings_of(changed)
-    assert (found.counts, found.agreed) == ({"row_differs": 1}, 4)
-    assert found.first[0].position.startswith(f"{30 + wrong:08}")
+    findings = findings_of(changed)
+    assert (findings.counts, findings.agreed) == ({"row_differs": 1}, 4)
+    assert findings.first[0].position.startswith(f"{30 + wrong:08}")
 
 
 def test_texts_that_differ_and_mean_one_value_agree() -> None:
