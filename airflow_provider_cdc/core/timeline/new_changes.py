@@ -86,6 +86,7 @@ def _by_clock(known: Sequence[SchemaChange], read: Sequence[SchemaChange], serve
     * a copy on a partition that has none, if the tool sent it soon after the other;
     * else sent again, if the tool built it before or sent it long after the other: the source does not execute a
       statement twice in one second in which the tool pauses;
+    * else sent again, if its partition has a later statement before it: the source's time falls in no partition;
     * else sent again or executed twice. A TRUNCATE empties its table once more, which is right in both cases; another
       statement is dropped if it has no effect, and marked if it has one.
     """
@@ -107,6 +108,8 @@ def _by_clock(known: Sequence[SchemaChange], read: Sequence[SchemaChange], serve
         if original is not None:
             change = replace(change, copy_of=original.first.position)
         elif near:
+            if _passed([*known, *fresh], change):
+                continue
             if not _truncates(change):
                 repeated.append(change)
                 continue
@@ -118,6 +121,14 @@ def _by_clock(known: Sequence[SchemaChange], read: Sequence[SchemaChange], serve
         if _has_effect([*known, *fresh], change, server):
             fresh.append(replace(change, twice=True))
     return fresh
+
+
+def _passed(known: Sequence[SchemaChange], change: SchemaChange) -> bool:
+    """Return whether the partition of a change had a statement of a later source time before it."""
+    if change.time is None:
+        return False
+    mine = [one for one in known if one.statement and one.position[PARTITION] == change.position[PARTITION]]
+    return any(one.time is not None and one.time > change.time and one.position < change.position for one in mine)
 
 
 def _note(runs: dict[Any, list[_Run]], change: SchemaChange) -> None:

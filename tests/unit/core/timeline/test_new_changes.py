@@ -68,6 +68,17 @@ def test_without_positions_a_truncate_counts_each_time() -> None:
     assert new_changes([], again, [], exact=False) == again
 
 
+def test_without_positions_a_statement_behind_a_later_one_of_its_partition_was_sent_again() -> None:
+    """Else a TRUNCATE of before a change of the key empties the table behind it."""
+    known = [by_clock(1, "CREATE TABLE t (id INT PRIMARY KEY)", time=1), by_clock(2, "TRUNCATE t", time=5)]
+    later = by_clock(3, "ALTER TABLE t DROP PRIMARY KEY", time=7)
+    again = by_clock(4, "TRUNCATE t", time=5)
+    assert new_changes(known, [later, again], [], exact=False) == [later]
+    assert new_changes([*known, later], [again], [], exact=False) == []
+    elsewhere = by_clock(3, later.statement, partition=1, time=7)
+    assert new_changes([*known, elsewhere], [again], [], exact=False) == [again]
+
+
 def test_rows_state_the_structure_of_a_table_once() -> None:
     first = shown("5", "a")
     assert new_changes([], [], [first, shown("6", "a")], exact=True) == [first]
