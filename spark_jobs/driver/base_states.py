@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -27,7 +26,8 @@ from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.barriers import barriers
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline, Timeline
 from spark_jobs.driver.batch_history import History
-from spark_jobs.driver.parent_tables import parents, removing
+from spark_jobs.driver.full_snapshots import FullSnapshots, began_again, later_snapshots
+from spark_jobs.driver.parent_tables import parents, removing, waits_above
 from spark_jobs.driver.source_times import is_dated_before
 from spark_jobs.lake.manifest import Manifest, RowGroup
 from spark_jobs.tasks.table_task import ParentTable, Span
@@ -67,10 +67,9 @@ class BaseStates:
     :param now: the same with the batch's schema changes.
     :param seq: the batch's number.
     :param groups: what the batch holds, by table.
-    :param announced: whether a topic carries DDL, with that of snapshots.
+    :param snapshots: finds the full snapshots among changes.
     :param layouts: options that rows are made with now.
     :param lower_case: as of :func:`groups_by_name`.
-    :param full: whether rows of snapshots are of snapshots of whole tables, whatever announces them.
     """
 
     def __init__(
@@ -80,14 +79,13 @@ class BaseStates:
         seq: int,
         groups: dict[TableName, list[RowGroup]],
         history: History,
-        announced: bool,
+        snapshots: FullSnapshots,
         layouts: StoredLayouts,
         *,
         lower_case: bool = False,
-        full: bool = False,
     ) -> None:
         self._was, self._now, self._seq, self._groups, self._history = was, now, seq, groups, history
-        self._announced, self._layouts, self._lower_case, self._are_full = announced, layouts, lower_case, full
+        self.snapshots, self._layouts, self._lower_case = snapshots, layouts, lower_case
         self._earlier_groups: dict[int, dict[TableName, list[RowGroup]]] = {}  # by batch
 
     def spans(self, timeline: TableTimeline) -> list[Span]:
@@ -177,6 +175,7 @@ class BaseStates:
         back_to: str | None = None
         while base is not None and base is not origin:
             late = [*self._late_clears(timeline, every, base), *self._late_barriers(timeline, every, base)]
+            late += self._late_snapshots(timeline, every, base)
             if changed_at is not None and back_to is None:
                 late.append(changed_at)
             if not late:
@@ -185,7 +184,8 @@ class BaseStates:
             back_to = min([*late, back_to] if back_to is not None else late)
             base = self._rewind(timeline, back_to, base.rebuilt_seq) or origin
             every = _since(begins[0], [*self._earlier_spans(timeline, base), *spans])
-        newest = max(begins, *self._snapshots(timeline, every))
+        clears, known = partial(self.clears, timeline, spans=every), not waits_above(state)
+        newest = self.snapshots.begin(timeline, every, begins, clears, known=known)
         if newest > snapshot_of(base):
             # the content begins with this snapshot: what was before it counts no more
             earlier = self.spans_of(timeline, self._history.since(newest[0]))
@@ -194,7 +194,7 @@ class BaseStates:
             self._demand_in_files(timeline, origin, [*self._earlier_spans(timeline, base), *spans])
             if base is origin:
                 demand_same_changes(timeline, origin)
-        again = self._began_again(timeline, every)
+        again = began_again(timeline, every)
         return Start(base, back_to, [self._with_older(span) for span in _once(every)], newest, provided, again)
 
     def _demand_in_files(self, timeline: TableTimeline, files: TableState, spans: list[Span]) -> None:
@@ -248,50 +248,6 @@ class BaseStates:
             older=[group for group in older if group.origin not in late],
             late=[group for group in older if group.origin in late],
         )
-
-    def _snapshots(self, timeline: TableTimeline, spans: list[Span]) -> list[tuple[str, int]]:
-        """Return (position, Kafka's time) of the snapshots that the content may begin with: those that have rows."""
-        snapshots = [("", 0)]
-        for span in spans:
-            for position, newest in (item for group in span.groups for item in group.snapshots):
-                if span.start <= position and (span.end is None or position < span.end):
-                    snapshots.append(self._snapshot(timeline, position, newest))
-        return snapshots
-
-    def _snapshot(self, timeline: TableTimeline, position: str, newest: int) -> tuple[str, int]:
-        """Return the snapshot that rows at a position belong to, ("", 0) if the content does not begin with it.
-
-        :param newest: Kafka's time of the newest of the rows.
-        """
-        begun = position == timeline.versions[0].position
-        if self._are_full:
-            return ("", 0) if begun else (position, 0)
-        begins = later_snapshots(timeline)
-        sent = max((sent for begin, sent in begins if begin == position and sent <= newest), default=None)
-        if timeline.versions[timeline.version_at(position)].schema.key:
-            # rows of a snapshot that began again at its position replace equal ones
-            return ("", 0) if begun or sent is None else (position, 0)
-        if sent is not None:
-            return position, sent
-        # where DDL comes, rows of a snapshot that no DDL announces are of one that was asked for while changes streamed
-        unknown = begun or (self._announced and timeline.versions[0].position)
-        return ("", 0) if unknown else (position, 0)
-
-    def _began_again(self, timeline: TableTimeline, spans: list[Span]) -> str:
-        """Return whether a snapshot of a table without key began several times at the position of some rows."""
-        result = ""
-        for position in {position for span in spans for group in span.groups for position, _ in group.snapshots}:
-            first = [timeline.described_at] if timeline.versions[0].position == position else []
-            begins = [
-                *(sent for sent in first if sent is not None),
-                *(sent for begin, sent in timeline.snapshots if begin == position),
-            ]
-            if len(begins) < 2 or timeline.versions[timeline.version_at(position)].schema.key:
-                continue
-            if any(later <= earlier for earlier, later in pairwise(begins)):
-                return "unclear"
-            result = "timed"
-        return result
 
     def _rewind(self, timeline: TableTimeline, back_to: str, rebuilt_seq: int) -> TableState | None:
         """Return the newest state from before a position such that every batch after it can be read again.
@@ -404,6 +360,14 @@ class BaseStates:
         """Return the last position that a statement has on any partition: up to there rows may be older."""
         return None if position is None else max([position, *self._now.copies.get(position, ())])
 
+    def _late_snapshots(self, timeline: TableTimeline, spans: list[Span], base: TableState) -> list[str]:
+        """Return where full snapshots stand that a table keeps its rows at, and went past without theirs."""
+        return [
+            position
+            for position, sent in self.snapshots.later(timeline, spans, snapshot_of(base))
+            if position <= base.applied_position and not self._had_rows(timeline, position, sent, base.applied_seq)
+        ]
+
     def _late_clears(self, timeline: TableTimeline, spans: list[Span], base: TableState) -> list[str]:
         clears = [p for span in spans for group in span.groups for p in group.clears]
         return [p for p in clears if p <= base.applied_position and p not in timeline.denied]
@@ -488,12 +452,6 @@ def groups_by_name(manifest: Manifest, *, lower_case: bool = False) -> dict[Tabl
                 group = replace(group, database=group.database.lower(), table=group.table.lower())
             result.setdefault(TableName(group.database, group.table), []).append(group)
     return result
-
-
-def later_snapshots(timeline: TableTimeline) -> list[tuple[str, int]]:
-    """Return (position, Kafka's time) of the snapshots but for the one that made the table known, and its copies."""
-    first = timeline.versions[0].position, timeline.described_at
-    return [begin for begin in timeline.snapshots if begin != first]
 
 
 def snapshot_of(state: TableState | None) -> tuple[str, int]:

@@ -23,6 +23,7 @@ from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimel
 from spark_jobs.driver.asked_changes import asked_changes
 from spark_jobs.driver.base_states import BaseStates, groups_by_name
 from spark_jobs.driver.batch_history import History
+from spark_jobs.driver.full_snapshots import FullSnapshots
 from spark_jobs.driver.paths import Paths
 from spark_jobs.driver.quarantine import Quarantine
 from spark_jobs.driver.read_rows import ReadRows
@@ -85,10 +86,9 @@ class Planning:
             job.seq,
             self.by_name,
             history,
-            job.schema_topic is not None,
+            FullSnapshots(job.schema_topic is not None, "full_snapshots" in wire.carries, self._keeps),
             self.layouts,
             lower_case=lower_case,
-            full="full_snapshots" in wire.carries,
         )
         self.read = ReadRows(self.was, self.now, self.by_name, self.states, self.starts, history)
         self.tables = {i: timeline for i, timeline in self.now.tables.items() if self.read.shows(timeline)}
@@ -103,6 +103,10 @@ class Planning:
         if not self.rules.state_modes:
             return timeline
         return without_keys(timeline, lambda name: mode_of(self.rules, name).has_key)
+
+    def _keeps(self, name: TableName) -> bool:
+        """Return whether a table keeps what a later full snapshot lacks."""
+        return not mode_of(self.rules, name).is_mirror
 
     def is_selected(self, name: TableName) -> bool:
         """Return whether the pipeline selects a table."""

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.model.schema import TableName
+from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.core.timeline.taken_name import TakenName
 from airflow_provider_cdc.core.timeline.timeline import Block, TableTimeline, Timeline
 from spark_jobs.driver.base_states import BaseStates
@@ -57,6 +59,14 @@ class ReadRows:
             and not self._were_read(timeline, item)
             and self._was_filled(item)
         ]
+
+    def with_blocks(self, timeline: TableTimeline, state: TableState | None) -> TableTimeline:
+        """Return a timeline with these blocks.
+
+        :param state: of the table before the batch.
+        """
+        blocks = self.blocks(timeline, is_ok=state is not None and state.state == TableStatus.OK)
+        return replace(timeline, blocked=[*timeline.blocked, *blocks]) if blocks else timeline
 
     def _names(self, item: TakenName) -> set[TableName]:
         displaced = self._now.tables.get(item.displaced or "")

@@ -43,11 +43,10 @@ class TaskMaker:
             begins, provided = snapshot_of(state), state.provided  # all of it is made again
         if begins is not None:
             state = changed_at = None
-        start = self._p.starts.start(timeline, state, spans, changed_at, begins, provided)
-        late_from: str | None = None
-        context: list[Span] = []
-        if not start.begins_with_files:  # every change from theirs on is taken again
-            late_from, context = self._p.starts.context(timeline, start.base, start.spans)
+        blocked = self._p.read.with_blocks(timeline, known)
+        start = self._p.starts.start(blocked, state, spans, changed_at, begins, provided)
+        base = None if start.begins_with_files else start.base  # of files every change from theirs on is taken again
+        late_from, context = self._p.starts.context(timeline, base, start.spans)
         self._demand_one_way_of_reading(timeline, start, context)
         return ApplyTask(
             timeline.table_id,
@@ -71,6 +70,7 @@ class TaskMaker:
             left_out=self._p.quarantine.left_out(timeline.table_id, start.base),
             unread=self._p.quarantine.unread(timeline),
             snapshot_again=start.again,
+            snapshots=self._p.starts.snapshots.later(timeline, [*start.spans, *context], start.snapshot),
         )
 
     def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.core.timeline.timeline import Block, TableTimeline
@@ -37,10 +35,9 @@ class UnknownRows:
         :param begins: of a table that is rebuilt the snapshot that its content begins with.
         :param files: whether that stands for files of an operator, from before or after what the table holds.
         """
-        by_rows = self._p.read.blocks(timeline, is_ok=state is not None and state.state == TableStatus.OK)
-        if not timeline.blocked and not by_rows:
+        timeline = self._p.read.with_blocks(timeline, state)
+        if not timeline.blocked:
             return None
-        timeline = replace(timeline, blocked=[*timeline.blocked, *by_rows])
         was = self._p.was.tables.get(timeline.table_id)
         # a table that is well although the change was known before had its TRUNCATE in an earlier batch
         settled = was.blocked if was is not None and state is not None and state.state == TableStatus.OK else []

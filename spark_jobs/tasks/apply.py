@@ -196,7 +196,7 @@ class TableApply:
             self._types,
             base_position=task.base.applied_position if task.base else "",
             read=self._base.rows,
-            snapshot_position=task.snapshot_position,
+            snapshots=[position for position, _ in task.every_snapshot],
             open_removals=pending_deletes.read(self._storage, self.job.pipeline, task.base),
             verification=self._verification,
             columns=self._shape.rules_and_laid,

@@ -173,7 +173,7 @@ class TableChanges:
         :param images: takes where the images are stored, which are not read then.
         :param columns: of the change log; those to resolve if empty.
         """
-        tables, sent = [], bool(self._task.snapshot_sent or self._task.snapshot_again)
+        tables, sent = [], bool(self._attempts or self._task.snapshot_again)
         further = SENT_COLUMNS if self._by_clock else ["kafka_time"] if sent else []
         columns = list(dict.fromkeys([*(columns or self._columns), *further]))
         for span in spans:
@@ -249,10 +249,14 @@ class TableChanges:
             applied = task.base.applied_position if task.base is not None else ""
             demand_one_attempt(rows, f"{task.database}.{task.table}", applied_position=applied)
             return rows.drop_columns(["kafka_time"])
-        if not task.snapshot_sent:
-            return rows.drop_columns(["kafka_time"])
-        of_others = broken_off(rows, task.snapshot_position, task.snapshot_sent)
-        return rows.filter(pa.array(~of_others)).drop_columns(["kafka_time"])
+        for position, sent in self._attempts:
+            rows = rows.filter(pa.array(~broken_off(rows, position, sent)))
+        return rows.drop_columns(["kafka_time"])
+
+    @property
+    def _attempts(self) -> list[tuple[str, int]]:
+        """Position and Kafka's time of the snapshots whose rows are told apart from those of earlier attempts."""
+        return [one for one in self._task.every_snapshot if one[1]]
 
     def _with_older(self, newer: pa.Table, span: Span, columns: list[str]) -> pa.Table:
         """Return a span's rows with those of earlier batches that they may repeat, marked as older."""

@@ -60,6 +60,8 @@ class ApplyTask:
     :param snapshot_position: where the snapshot stands that the content begins with, empty if it begins with the table.
     :param snapshot_sent: rows of that snapshot that Kafka got before this time, in milliseconds, are of one that broke
         off at the same position.
+    :param snapshots: position and Kafka's time, as ``snapshot_position`` and ``snapshot_sent``, of later full snapshots
+        among the changes, of a table that keeps what they lack.
     :param snapshot_again: whether a snapshot began several times at the position of some rows (``Start.again``).
     :param rewind_to: position that the table had to go back behind, None without a late schema change.
     :param parents: tables whose deletes may have changed rows of this one without row events.
@@ -96,6 +98,12 @@ class ApplyTask:
     left_out: int = 0
     unread: int = 0
     snapshot_again: str = ""
+    snapshots: list[tuple[str, int]] = field(default_factory=list)
+
+    @property
+    def every_snapshot(self) -> list[tuple[str, int]]:
+        """Return the full snapshots that count: first the one that the content begins with."""
+        return [(self.snapshot_position, self.snapshot_sent), *self.snapshots]
 
     @property
     def has_moved(self) -> bool:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.histories.debezium_records import ddl, row
+from tests.histories.debezium_records import ddl, row, snapshot_ddl
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
@@ -35,6 +35,17 @@ def gone(pos: int, key: int, v: str | None, **more: Any) -> Record:
 
 def statement(text: str, pos: int) -> Record:
     return ddl(text, pos, time=pos)
+
+
+def snapshot(pos: int, rows: dict[int, str], columns: dict[str, str] | None = None, **more: Any) -> list[Record]:
+    """Return a full snapshot: what describes the table, and its rows.
+
+    :param more: further values of each row.
+    """
+    described = {"t": (columns or {"id": "int", "v": "varchar"}, ("id",))}
+    images = [{"id": key, "v": v, **more} for key, v in rows.items()]
+    read = [row("r", "t", pos, image, key=("id",), mark="true", time=pos) for image in images]
+    return [*snapshot_ddl(pos, described, time=pos), *read]
 
 
 def at(pos: int | None) -> datetime | None:

@@ -14,7 +14,7 @@ from airflow_provider_cdc.core.apply import later_rows
 from airflow_provider_cdc.core.apply.modes import append
 from tests.histories.debezium_records import row
 from tests.histories.log import Log
-from tests.histories.moded_table import BEGIN, at_each_cut, gone, put, statement, truncated
+from tests.histories.moded_table import BEGIN, at_each_cut, gone, put, snapshot, statement, truncated
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 
@@ -25,7 +25,8 @@ FIRST = [(1, "a", "insert", 20), (2, "b", "insert", 30)]
 def stored(script: Script) -> list[tuple[Any, ...]]:
     """Return the rows, with the place of each change in milliseconds, in its order; the table is as it should be."""
     assert script.states_of("shop", "t") == ["ok"], [state.reason for state in script.states.values()]
-    table = DeltaTable(str(script.root / "shop" / "t")).to_pyarrow_table().sort_by("_cdc_position")
+    table = DeltaTable(str(script.root / "shop" / "t")).to_pyarrow_table()
+    table = table.sort_by([("_cdc_position", "ascending"), ("_cdc_op", "descending"), ("id", "ascending")])
     assert table.column_names[-3:] == ["_cdc_op", "_cdc_position", "_cdc_time"]
     rows = table.drop_columns(["_cdc_position", "_cdc_time"]).to_pylist()
     times = [int(time.timestamp() * 1000) for time in table.column("_cdc_time").to_pylist()]
@@ -44,6 +45,17 @@ EVENTS: dict[str, tuple[list[Record], list[tuple[Any, ...]]]] = {
     "truncate": (
         [truncated(40), put(50, 1, "c"), truncated(60)],
         [*FIRST, (None, None, "truncate", 40), (1, "c", "insert", 50), (None, None, "truncate", 60)],
+    ),
+    "a new snapshot": (
+        [put(40, 3, "c"), *snapshot(50, {2: "b", 4: "d"}), put(60, 3, "e")],
+        [
+            *FIRST,
+            (3, "c", "insert", 40),
+            (None, None, "snapshot_begin", 50),
+            (2, "b", "snapshot", 50),
+            (4, "d", "snapshot", 50),
+            (3, "e", "insert", 60),
+        ],
     ),
     "a column that is added": (
         [statement("ALTER TABLE shop.t ADD COLUMN n int NOT NULL DEFAULT 7", 40), put(50, 3, "c", n=8)],

@@ -12,7 +12,17 @@ from deltalake import DeltaTable
 
 from tests.histories.debezium_records import row
 from tests.histories.log import Log
-from tests.histories.moded_table import BEGIN, OWN_COLUMNS, at_each_cut, gone, put, statement, synced, truncated
+from tests.histories.moded_table import (
+    BEGIN,
+    OWN_COLUMNS,
+    at_each_cut,
+    gone,
+    put,
+    snapshot,
+    statement,
+    synced,
+    truncated,
+)
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 
@@ -54,6 +64,17 @@ EVENTS: dict[str, tuple[list[Record], list[tuple[Any, ...]]]] = {
     "a key that is given to another row": (
         [gone(40, 1, "a"), put(40, 3, "a"), put(50, 1, "n")],
         [(1, "a", 20, 40), (2, "b", 30, None), (3, "a", 40, None), (1, "n", 50, None)],
+    ),
+    "a new snapshot": (
+        [put(35, 1, "x", "a"), gone(38, 2, "b"), put(40, 3, "c"), *snapshot(50, {1: "x", 4: "d"}), put(60, 3, "e")],
+        [
+            (1, "a", 20, 35),
+            (2, "b", 30, 38),
+            (1, "x", 35, None),
+            (3, "c", 40, 50),
+            (4, "d", 50, None),
+            (3, "e", 60, None),
+        ],
     ),
     "a column that is added": (
         [

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from tests.histories.debezium_records import row
 from tests.histories.log import Log
-from tests.histories.moded_table import BEGIN, at, at_each_cut, gone, put, statement, synced, truncated
+from tests.histories.moded_table import BEGIN, at, at_each_cut, gone, put, snapshot, statement, synced, truncated
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 
@@ -60,6 +60,10 @@ EVENTS: dict[str, tuple[list[Record], dict[int, tuple[Any, ...]]]] = {
             3: ("d", True, at(50)),
             4: ("e", True, at(70)),
         },
+    ),
+    "a new snapshot": (
+        [gone(40, 1, "a"), put(45, 3, "c"), *snapshot(50, {2: "b", 4: "d"}), gone(60, 4, "d"), put(70, 3, "e")],
+        {1: ("a", True, at(40)), 2: ("b", *THERE), 3: ("e", *THERE), 4: ("d", True, at(60))},
     ),
     "a column that is added": (
         [

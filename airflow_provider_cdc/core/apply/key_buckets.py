@@ -80,7 +80,7 @@ def key_events(
     if timeline.versions[last].schema.key:
         keys, event_rows, fills = acquired_and_released(typer, row_indexes, last)
     else:
-        row_indexes = without_passed_over(typer, row_indexes, snapshot_position or timeline.versions[0].position)
+        row_indexes = without_passed_over(typer, row_indexes, [snapshot_position])
         keys, event_rows, fills = _added_and_removed(typer, row_indexes, last)
     columns = {f"{_KEY}{number}": column for number, column in enumerate(keys.columns)}
     rows = changes.rows.select([*_ORDER, *batch_column(changes.rows)]).take(pa.array(event_rows))

@@ -74,13 +74,15 @@ class OpenRemovals:
 
 @dataclass(frozen=True, slots=True)
 class Emptied:
-    """The source's table was emptied (TRUNCATE).
+    """The source's table was emptied by a TRUNCATE, or a full snapshot states all of its rows again.
 
     :param time: of the source, in microseconds since the epoch, None where that is not known.
+    :param restated: whether it is a snapshot: its rows have its position.
     """
 
     position: str
     time: int | None = None
+    restated: bool = False
 
 
 @dataclass(slots=True)

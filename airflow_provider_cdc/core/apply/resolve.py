@@ -31,7 +31,7 @@ from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.rows_without_key import KeylessRows, without_passed_over
 from airflow_provider_cdc.core.apply.schema_mapping import AS_AT_SOURCE, Mapper, TableColumns
-from airflow_provider_cdc.core.apply.source_order import behind, under
+from airflow_provider_cdc.core.apply.source_order import behind, since, under
 from airflow_provider_cdc.core.apply.stored_rows import ReadRows, Stored
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.apply.witness import Witness
@@ -57,7 +57,7 @@ def resolve(
     *,
     base_position: str = "",
     read: ReadRows | None = None,
-    snapshot_position: str = "",
+    snapshots: Sequence[str] = ("",),
     open_removals: OpenRemovals | None = None,
     verification: Verification | None = None,
     columns: TableColumns = AS_AT_SOURCE,
@@ -69,7 +69,8 @@ def resolve(
     :param base: schema that the stored rows lie under, None when nothing is stored.
     :param base_position: newest position that the stored rows went through; clears up to it are done.
     :param read: reads stored rows, for updates whose images are partial.
-    :param snapshot_position: where the snapshot stands that the content begins with, empty if it begins with the table.
+    :param snapshots: positions of full snapshots: first of the one that the content begins with, empty if it begins
+        with the table; then of later ones, where the table's mode says what it keeps of the rows that one lacks.
     :param open_removals: of a table without key, those of earlier batches; their rows lie under ``base``.
     :param verification: how far changes are compared with the rows that they find, None for not at all.
     :param columns: of the table.
@@ -78,7 +79,7 @@ def resolve(
     """
     typer = typer_of(changes, timeline, wire, options, columns.shape)
     stored = Stored(None if base is None else read, base, _mapper(timeline, options, columns), timeline.versions)
-    row_indexes, clears = _after_truncates(typer, base_position)
+    row_indexes, clears = _after_truncates(typer, base_position, snapshots[1:])
     plan = MergePlan([], typer.failures, typer.lossy, changes.counts())
     mode, first = MODES[columns.shape.mode.name], version_of(base, timeline, base_position)
     made_of = columns.shape.made_of(timeline.versions[-1].schema, options)
@@ -87,11 +88,11 @@ def resolve(
     for last, of_step, emptied in stretches:
         clear = emptied is not None and mode.is_mirror
         if timeline.versions[last].schema.key:
-            before = partial(stored.before, tuple(plan.steps), emptied is not None, last)
+            before = partial(stored.before, tuple(plan.steps), emptied, last)
             step = _keyed(typer, of_step, last, clear, before, later, base_position, verification)
             plan.steps.append(replace(step, emptied=None if clear else emptied))
         else:
-            of_step = without_passed_over(typer, of_step, snapshot_position or timeline.versions[0].position)
+            of_step = without_passed_over(typer, of_step, snapshots)
             earlier = None if clear or plan.steps else _under(open_removals, base, stored.mapper, last)
             keyless = KeylessRows(typer, of_step, last, clear, later, earlier, base_position)
             plan.steps.append(mode.without_key(keyless))
@@ -100,7 +101,7 @@ def resolve(
 
 
 def _with_truncates(plan: MergePlan, clears: Sequence[Emptied], mapper: Mapper) -> MergePlan:
-    """Return a plan with the rows that stand for TRUNCATEs."""
+    """Return a plan with the rows that stand for TRUNCATEs and snapshots."""
     mode, step = MODES[mapper.mode.name], plan.steps[-1]
     if mode.keeps_rows and clears:
         step.type_now()
@@ -108,28 +109,36 @@ def _with_truncates(plan: MergePlan, clears: Sequence[Emptied], mapper: Mapper) 
     return plan
 
 
-def _after_truncates(typer: RowTyper, base_position: str) -> tuple[IntArray, list[Emptied]]:
-    """Return the rows that count, and the TRUNCATEs that the stored rows did not go through.
+def _after_truncates(typer: RowTyper, base_position: str, snapshots: Collection[str]) -> tuple[IntArray, list[Emptied]]:
+    """Return the rows that count, and the TRUNCATEs and snapshots that the stored rows did not go through.
 
     In a mirror the newest TRUNCATE alone counts, and no row before it.
     """
     changes, timeline = typer.changes, typer.timeline
-    times, clears = dict(timeline.clear_times), all_clears(_truncates(changes), timeline)
-    is_mirror = typer.mapper.mode.is_mirror
+    times, is_mirror = dict(timeline.clear_times), typer.mapper.mode.is_mirror
     if not is_mirror:
         times |= _times_of_truncates(changes)
+    clears = [Emptied(position, times.get(position)) for position in all_clears(_truncates(changes), timeline)]
+    clears += [Emptied(position, _time_of_snapshot(changes, position), restated=True) for position in snapshots]
+    clears.sort(key=lambda cleared: (cleared.position, not cleared.restated))
     keep = ~changes.are("truncate") & ~typer.foreign
     for cleared in clears[-1:] if is_mirror else clears:
-        if unordered_with(cleared, changes.rows.column("position")).any():
+        if unordered_with(cleared.position, changes.rows.column("position")).any():
             raise order_unknown(timeline, "a TRUNCATE and rows of other partitions")
-        if is_mirror or cleared <= base_position:
-            after = behind(changes.rows, cleared)
+        if is_mirror or cleared.position <= base_position:
+            after = _after(changes, cleared)
             if not is_mirror and (keep & ~after & ~typer.flags("applied") & ~typer.flags("older")).any():
-                raise rewind_needed(str(timeline.last_name), "rows before a TRUNCATE came late", _first(changes, keep))
+                what = f"rows before a {'snapshot' if cleared.restated else 'TRUNCATE'} came late"
+                raise rewind_needed(str(timeline.last_name), what, _first(changes, keep))
             keep &= after
     # stored rows went through the others; only rows that arrive late have to
-    new = [Emptied(cleared, times.get(cleared)) for cleared in clears if cleared > base_position]
+    new = [cleared for cleared in clears if cleared.position > base_position]
     return np.flatnonzero(keep), new[-1:] if is_mirror else new
+
+
+def _after(changes: Changes, emptied: Emptied) -> BoolArray:
+    """Return which rows came after the source's table was emptied; those of a snapshot itself did."""
+    return (since if emptied.restated else behind)(changes.rows, emptied.position)
 
 
 def _first(changes: Changes, some: BoolArray) -> str:
@@ -144,11 +153,18 @@ def _times_of_truncates(changes: Changes) -> dict[str, int]:
     return {p: time for p, time in zip(rows.column("position").to_pylist(), times, strict=True) if time is not None}
 
 
+def _time_of_snapshot(changes: Changes, position: str) -> int | None:
+    """Return the source's time at which a snapshot began to read the table."""
+    mine = changes.are("snapshot") & pc.equal(changes.rows.column("position"), position).to_numpy()
+    time: int | None = pc.min(changes.rows.column("source_time").filter(pa.array(mine)).cast(pa.int64())).as_py()
+    return time
+
+
 class Stretch(NamedTuple):
     """Rows that one step resolves.
 
     :param last: the last schema version of the step.
-    :param emptied: the TRUNCATE that the step begins with, None without one.
+    :param emptied: the TRUNCATE or snapshot that the step begins with, None without one.
     """
 
     last: int
@@ -170,7 +186,7 @@ def _stretches(
     parts = np.searchsorted(ends, typer.versions[row_indexes])
     passed: IntArray = np.zeros(len(row_indexes), dtype=np.int64)
     for clear in clears:
-        passed += behind(typer.changes.rows, clear.position)[row_indexes]
+        passed += _after(typer.changes, clear)[row_indexes]
     begins: list[tuple[str, int, Emptied | None]] = [
         (typer.timeline.versions[end + 1].position, number + 1, None) for number, end in enumerate(ends[:-1])
     ]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -128,19 +129,20 @@ def left_of_multiset(
     return stay
 
 
-def without_passed_over(typer: RowTyper, row_indexes: IntArray, begins: str) -> IntArray:
-    """Leave out, and count, snapshot rows of a table without key that the content does not begin with.
+def without_passed_over(typer: RowTyper, row_indexes: IntArray, snapshots: Sequence[str]) -> IntArray:
+    """Leave out, and count, rows of snapshots of a table without key that do not state all of its rows.
 
     They are of snapshots that were asked for while changes were streamed. They look like rows that are already there.
     An incremental snapshot of such a table has one row for each chunk (recorded: Debezium 3.5).
 
-    :param begins: position of the snapshot that the content begins with, or of the table's first schema.
+    :param snapshots: positions of those that do: of the one that the content begins with, empty for the table's first
+        schema, then of later ones.
     """
     if typer.wire.snapshot_rows != "shared":
         return row_indexes
-    changes = typer.changes
+    changes, begins = typer.changes, [snapshots[0] or typer.timeline.versions[0].position, *snapshots[1:]]
     positions = changes.rows.column("position").take(pa.array(row_indexes))
-    elsewhere = pc.not_equal(positions, begins).to_numpy()
+    elsewhere = pc.invert(pc.is_in(positions, pa.array(begins, pa.string()))).to_numpy()
     passed_over = changes.are("incremental", rows=row_indexes) | (changes.are("snapshot", rows=row_indexes) & elsewhere)
     if count := int(passed_over.sum()):
         typer.lossy[KEYLESS_SNAPSHOT_ROW] = typer.lossy.get(KEYLESS_SNAPSHOT_ROW, 0) + count

@@ -53,8 +53,7 @@ def behind(rows: pa.Table, position: str) -> BoolArray:
     A row of a snapshot that has the statement's position was read before it. One of an incremental snapshot was not:
     between two of its chunks nothing but the statement may have happened.
     """
-    positions = rows.column("position")
-    flags: BoolArray = pc.greater_equal(positions, position).to_numpy()
+    positions, flags = rows.column("position"), since(rows, position)
     if pc.index(positions, position).as_py() < 0:
         return flags
     read = pc.equal(rows.column("op").cast(pa.string()), Op.SNAPSHOT)
@@ -62,12 +61,15 @@ def behind(rows: pa.Table, position: str) -> BoolArray:
     return flags & ~before
 
 
+def since(rows: pa.Table, position: str) -> BoolArray:
+    """Return which rows have a position or a later one."""
+    flags: BoolArray = pc.greater_equal(rows.column("position"), position).to_numpy()
+    return flags
+
+
 def under(rows: pa.Table, version: SchemaVersion) -> BoolArray:
     """Return which rows have the schema of a version, or of a later one."""
-    if version.streamed:
-        return behind(rows, version.position)
-    flags: BoolArray = pc.greater_equal(rows.column("position"), version.position).to_numpy()
-    return flags
+    return behind(rows, version.position) if version.streamed else since(rows, version.position)
 
 
 def moments_of(rows: pa.Table, wire: Format) -> IntArray:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from airflow_provider_cdc.core.apply.merge_plan import MergeStep
+from airflow_provider_cdc.core.apply.merge_plan import Emptied, MergeStep
+from airflow_provider_cdc.core.apply.modes import MODES
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps
 from airflow_provider_cdc.core.model.schema import TableSchema
@@ -31,12 +32,14 @@ class Stored:
     mapper: Mapper
     versions: Sequence[SchemaVersion]
 
-    def before(self, steps: Sequence[MergeStep], clear: bool, target: int, keys: pa.Table) -> pa.Table:
+    def before(self, steps: Sequence[MergeStep], emptied: Emptied | None, target: int, keys: pa.Table) -> pa.Table:
         """Return the rows with these keys as they are after some steps, under the schema of version ``target``.
 
-        :param clear: whether the step that they are for takes away the rows stored before.
+        :param emptied: what emptied the source's table right before the step that they are for, None without.
         """
-        if clear or (self.read is None and not steps):
+        if emptied is not None and emptied.restated:
+            return MODES[self.mapper.mode.name].emptied(self.before(steps, None, target, keys), emptied)
+        if emptied is not None or (self.read is None and not steps):
             return self.mapper.nothing(target)
         if self.read is not None and not steps:
             assert self.schema is not None  # what can be read has a schema

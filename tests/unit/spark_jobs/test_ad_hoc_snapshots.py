@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from spark_jobs.driver.ad_hoc_snapshots import demand_ad_hoc_snapshots, first_row
 from spark_jobs.driver.base_states import BaseStates
 from spark_jobs.driver.batch_history import History
+from spark_jobs.driver.full_snapshots import FullSnapshots
 from spark_jobs.lake.manifest import RowGroup
 from tests.unit.spark_jobs.batches import (
     Batch,
@@ -31,6 +32,7 @@ from tests.unit.spark_jobs.batches import (
 )
 
 LAYOUTS = StoredLayouts(TableRules(), RunPolicy(), "debezium-json", {})
+SNAPSHOTS = FullSnapshots(announced=True, full=False, keeps=lambda name: False)
 
 CREATE = statement(100, "CREATE TABLE t (id INT PRIMARY KEY, v INT)")
 KEYLESS = statement(100, "CREATE TABLE t (id INT, v INT)")
@@ -56,7 +58,7 @@ def _content(batch: Rows) -> pa.Table:
 
 def _starts(known: Sequence[SchemaChange], history: History) -> BaseStates:
     now, _ = timelines(known)
-    return BaseStates(now, now, 9, {}, history, True, LAYOUTS)
+    return BaseStates(now, now, 9, {}, history, SNAPSHOTS, LAYOUTS)
 
 
 def test_all_rows_count_that_came_after_the_rows_became_unknown() -> None:

@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from spark_jobs.driver.base_states import BaseStates, Start, groups_by_name
+from spark_jobs.driver.full_snapshots import FullSnapshots
 from spark_jobs.lake.manifest import Manifest, RowGroup
 from spark_jobs.tasks.table_task import Span
 from tests.unit.spark_jobs.batches import (
@@ -36,6 +37,7 @@ ADD = "ALTER TABLE t ADD COLUMN w INT"
 NEW_KEY = "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v)"
 
 LAYOUTS = StoredLayouts(TableRules(), RunPolicy(), "debezium-json", {})
+SNAPSHOTS = FullSnapshots(announced=True, full=False, keeps=lambda name: False)
 
 
 class Planned:
@@ -65,7 +67,7 @@ class Planned:
         was, now = timelines(known, read)
         seq = len(earlier) + 1
         by_name = groups_by_name(Manifest(list(groups), seq=seq))
-        points = BaseStates(was, now, seq, by_name, history_of(earlier), True, LAYOUTS)
+        points = BaseStates(was, now, seq, by_name, history_of(earlier), SNAPSHOTS, LAYOUTS)
         timeline = now.tables[table_of([*known, *read], table).table_id]
         spans = points.spans(timeline)
         self.changed_at = points.first_difference(timeline.table_id, state)
@@ -255,7 +257,7 @@ def test_rows_of_a_name_that_was_created_again_belong_to_the_table_of_their_posi
     was, now = timelines([CREATE], statements[1:])
     history = history_of([])
     group = rows("t", 250, 350)
-    points = BaseStates(was, now, 1, groups_by_name(Manifest([group], seq=1)), history, True, LAYOUTS)
+    points = BaseStates(was, now, 1, groups_by_name(Manifest([group], seq=1)), history, SNAPSHOTS, LAYOUTS)
     ids = {"old": table_of([CREATE], "t").table_id, "new": table_of(statements, "t").table_id}
     assert points.spans(now.tables[ids[table]]) == [Span([group], *span)]
 

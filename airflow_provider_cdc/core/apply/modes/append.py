@@ -22,10 +22,12 @@ _COLUMNS = {
     "_cdc_time": ("source_time", SOURCE_TIME),
 }
 """Name of each column -> column of the change log, and type."""
+SNAPSHOT_BEGIN = "snapshot_begin"
+"""What ``_cdc_op`` says of a full snapshot: rows of before that it does not have are gone."""
 
 
 class Append(Mirror):
-    """The stored table has a row for each row that the source inserted, updated or deleted, and for each TRUNCATE."""
+    """The stored table has a row for each row that the source changed, and for each TRUNCATE and new snapshot."""
 
     name: str = "append"
     is_mirror = False
@@ -55,9 +57,10 @@ class Append(Mirror):
         return MergeStep(last, schema, keyless.clear, together([after, before]).rows, none)
 
     def of_truncates(self, truncates: Sequence[Emptied], nothing: pa.Table) -> pa.Table:
-        """Return a row for each TRUNCATE."""
+        """Return a row for each TRUNCATE, and each snapshot that states the table again."""
+        ops = [SNAPSHOT_BEGIN if one.restated else "truncate" for one in truncates]
         values = {
-            "_cdc_op": pa.array(["truncate"] * len(truncates), pa.string()),
+            "_cdc_op": pa.array(ops, pa.string()),
             "_cdc_position": pa.array([one.position for one in truncates], pa.string()),
             "_cdc_time": pa.array([one.time for one in truncates], pa.int64()).cast(SOURCE_TIME),
         }

@@ -190,14 +190,14 @@ class TableMode(ModeColumns, Protocol):
         ...
 
     def of_truncates(self, truncates: Sequence[Emptied], nothing: pa.Table) -> pa.Table:
-        """Return the rows that stand for TRUNCATEs in a table that keeps its rows then.
+        """Return the rows that stand for TRUNCATEs and snapshots in a table that keeps its rows then.
 
         :param nothing: no rows, under the columns of the table.
         """
         ...
 
     def emptied(self, rows: pa.Table, emptied: Emptied) -> pa.Table:
-        """Return what is left of stored rows when the source's table is emptied."""
+        """Return what is left of stored rows when the source's table is emptied, or a snapshot states it again."""
         ...
 
     def rekeyed(self, rows: pa.Table, key: Sequence[str]) -> pa.Table:

@@ -191,7 +191,7 @@ def test_an_update_of_a_table_without_key_removes_one_row_and_adds_one() -> None
 def test_a_snapshot_that_a_table_without_key_does_not_begin_with_is_counted_and_not_applied() -> None:
     """Nothing distinguishes such a row from one that the table already has."""
     initial, ad_hoc = ({**change(position, "snapshot", None, {"a": 1, "v": "x"})} for position in (50, 80))
-    plan = resolved(initial, ad_hoc, ddl=(KEYLESS,), snapshot_position=initial["position"])
+    plan = resolved(initial, ad_hoc, ddl=(KEYLESS,), snapshots=[initial["position"]])
     assert upserts(plan.steps[-1]) == [(1, "x")]
     assert plan.lossy == {"keyless_snapshot_row": 1}
 
