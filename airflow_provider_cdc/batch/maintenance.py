@@ -64,9 +64,11 @@ def maintain(
     newest = ledger.last(pipeline.name)
     if newest is None:
         return MaintenanceReport()
-    order = Maintenance(pipeline.policy.target_file_bytes, 24 * pipeline.policy.log_retention)
+    now = now or datetime.now(UTC)
+    days = pipeline.policy.log_retention
+    order = Maintenance(pipeline.policy.target_file_bytes, 24 * days, at=now.isoformat())
     tables = _ask(pipeline, ledger, newest, order, say, kill).maintained
-    cutoff = (now or datetime.now(UTC)) - timedelta(days=pipeline.policy.log_retention)
+    cutoff = now - timedelta(days=days)
     ages = [(batch.seq, batch.committed_at) for batch in ledger.batches(pipeline.name)]
     old = [seq for seq, committed_at in ages if committed_at is not None and committed_at < cutoff]
     if not old:
@@ -138,6 +140,7 @@ def maintenance_document(pipeline: CdcPipeline, done: MaintenanceReport) -> dict
     lines = [
         {
             "table": f"{table.database}.{table.table}",
+            "expired": table.expired,
             "compacted": table.compacted,
             "written": table.written,
             "vacuumed": table.vacuumed,

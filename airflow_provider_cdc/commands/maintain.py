@@ -35,7 +35,8 @@ def maintain(args: Namespace) -> int:
         if args.json:
             print_json(document)
         else:
-            names = ("table", "compacted", "written", "vacuumed", "checkpoint", "version")
+            expired = ["expired"] if any(table.expired for table in done.tables) else []
+            names = ("table", *expired, "compacted", "written", "vacuumed", "checkpoint", "version")
             lines = [[*(line[name] for name in names), _reason(line)] for line in document["tables"]]
             print_table((*names, "error"), lines)
             print()

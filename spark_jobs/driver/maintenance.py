@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 
+from airflow_provider_cdc.core.apply.modes import mode_of
 from airflow_provider_cdc.core.apply.stored_layout import is_made_by
 from airflow_provider_cdc.core.documents import JobDocument, Maintenance, Result, TableMaintenance, TableState
 from airflow_provider_cdc.core.errors import DataError
@@ -61,7 +63,10 @@ def _demand_purgeable(job: JobDocument, table: str, states: Sequence[TableState]
 
 
 def _task(job: JobDocument, maintenance: Maintenance, secrets: Secrets, state: TableState) -> TableMaintenance:
-    layout = job.tables.layout(f"{state.database}.{state.table}")
-    report = maintain_table(open_sink(job, secrets), state, maintenance, job.sink_root, job.pipeline, layout)
+    name, expired = f"{state.database}.{state.table}", None
+    if maintenance.at and is_made_by(job.tables, name, state.made_with):
+        expired = mode_of(job.tables, name).expired(datetime.fromisoformat(maintenance.at))
+    where, layout = (job.sink_root, job.pipeline), job.tables.layout(name)
+    report = maintain_table(open_sink(job, secrets), state, maintenance, *where, layout, expired)
     advance(tables=1)
     return report

@@ -7,6 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+MAINTENANCE = "maintenance"
+"""Key of the facts of commits that no batch made: to batches the rows are as they were."""
+
 WriterName = Literal["task", "spark"]
 
 

@@ -15,7 +15,7 @@ from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, remaining_pieces
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
-from airflow_provider_cdc.core.documents import JobDocument, Rebuild, TableState
+from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import DataError, SinkError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
@@ -94,9 +94,7 @@ class TableApply:
         rule = writer_rule(job, name, [*self._shape.names.values()], self._sink)
         self._preview = self._sink.preview(rule)
         staged = staged_folder(job.pipeline, job.seq, task.table_id)
-        self._comparing: ComparingWriter | None = None
-        if isinstance(job.order, Rebuild) and job.order.compared:
-            self._comparing = ComparingWriter(self._preview, self._shape.key_names)
+        self._comparing = ComparingWriter.of(job, name, self._preview, self._shape.key_names)
         written = self._preview if job.scratch else self._sink.writer(rule, self._storage, staged)
         self._writer: Writer[Stored] = self._comparing or written
         self._spark_may_write = task.base is not None and task.base.spark_may_write

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.contradictions import ROW_DIFFERS, ROW_MISSING, Findings
+from airflow_provider_cdc.core.apply.modes import mode_of
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, numbers_in_groups
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
-from airflow_provider_cdc.core.documents import Difference
+from airflow_provider_cdc.core.documents import Difference, JobDocument, Rebuild
 from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.contract import Action, PreviewWriter, Stored
 
@@ -24,15 +28,23 @@ class ComparingWriter:
 
     :param preview: answers what a commit could do.
     :param key: names of the key's columns, none for whole rows.
+    :param expired: is true of rows that may have been removed because of their age, None for no row.
     :ivar findings: differing rows by kind, and how many are equal.
     :ivar differences: the first of them.
     """
 
-    def __init__(self, preview: PreviewWriter[Stored], key: list[str]) -> None:
-        self._preview, self._key = preview, key
+    def __init__(self, preview: PreviewWriter[Stored], key: list[str], expired: pc.Expression | None = None) -> None:
+        self._preview, self._key, self._expired = preview, key, expired
         self.choice: Choice | None = None
         self.findings = Findings()
         self.differences: list[Difference] = []
+
+    @staticmethod
+    def of(job: JobDocument, table: str, preview: PreviewWriter[Stored], key: list[str]) -> ComparingWriter | None:
+        """Return the writer of one table, None where the job is not to compare tables."""
+        if not isinstance(job.order, Rebuild) or not job.order.compared:
+            return None
+        return ComparingWriter(preview, key, mode_of(job.tables, table).expired(datetime.fromisoformat(job.created_at)))
 
     def commit(self, target: Stored, action: Action) -> int | None:
         """Compare the rows of an action that makes the whole table; return the version that the table has."""
@@ -44,7 +56,10 @@ class ComparingWriter:
             self.findings.counts = {COLUMNS_DIFFER: 1}
             self.differences = [Difference(COLUMNS_DIFFER, sorted(set(names) ^ set(stored.column_names)))]
             return target.version
-        self._compare(said, stored.select(names).cast(said.schema))
+        stored = stored.select(names).cast(said.schema)
+        if self._expired is not None:
+            said, stored = said.filter(~self._expired), stored.filter(~self._expired)
+        self._compare(said, stored)
         return target.version
 
     def may_need_spark(self, target: Stored) -> bool:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import pyarrow.compute as pc
+
 from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance, TableState
 from airflow_provider_cdc.core.errors import Transient, UnavailableError
@@ -12,6 +14,7 @@ from airflow_provider_cdc.core.model.schema import TableSchema
 from spark_jobs.sinks.commits import Owner
 from spark_jobs.sinks.contract import Sink, Stored
 from spark_jobs.sinks.ownership import demand_ours
+from spark_jobs.tasks.expired_rows import remove_expired
 from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.table_shape import laid_of
 
@@ -25,6 +28,7 @@ def maintain_table(
     root: str,
     pipeline: str,
     layout: TableLayout | None = None,
+    expired: pc.Expression | None = None,
 ) -> TableMaintenance:
     """Do to a table what is due; doing it again does nothing.
 
@@ -33,16 +37,21 @@ def maintain_table(
 
     :param root: of the sink.
     :param layout: how the table's files are to lie, None as they do.
+    :param expired: is true of rows that are too old, None for no row.
     """
     report, location = TableMaintenance(state.database, state.table), located(root, state.location)
     owner = Owner(f"cdc/{pipeline}/", {state.table_id})
     try:
-        first = _first_key_column(state)
+        key = _key_columns(state)
         for left in reversed(range(_TRIES)):
             try:
                 target = sink.open(location)
                 demand_ours(target, owner)
-                sink.maintain(target, report, maintenance, first, layout)
+                if expired is not None:
+                    report.expired += remove_expired(sink, target, f"{owner.prefix}{state.table_id}/0", key, expired)
+                    target = sink.open(location)
+                    target.is_checked = True
+                sink.maintain(target, report, maintenance, next(iter(key), None), layout)
                 break
             except UnavailableError as error:
                 if error.code != "sink.commit_conflict" or not left:
@@ -55,7 +64,8 @@ def maintain_table(
     return report
 
 
-def _first_key_column(state: TableState) -> str | None:
+def _key_columns(state: TableState) -> list[str]:
+    """Return the names of the columns of the source's key in a table."""
     schema = TableSchema.from_document(state.schema) if state.schema is not None else TableSchema(())
     names = {one.id: one.name for one in laid_of(state).of(schema)}
-    return names[schema.key[0]] if schema.key else None
+    return [names[one] for one in schema.key]

@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from deltalake import DeltaTable
+
 from tests.histories.debezium_records import ddl, row, snapshot_ddl
 from tests.histories.log import Log
 from tests.histories.records import Record
@@ -75,3 +77,22 @@ def truncated(pos: int) -> Record:
 
 
 BEGIN = [statement(CREATE, 10), put(20, 1, "a"), put(30, 2, "b")]
+
+
+def _millis(time: datetime | None) -> int | None:
+    return None if time is None else round(time.timestamp() * 1000)
+
+
+def versions_of(script: Script) -> list[tuple[Any, ...]]:
+    """Return the other columns, begin, end (milliseconds) of each version, by begin; the table is as it should be."""
+    assert script.states_of("shop", "t") == ["ok"], [state.reason for state in script.states.values()]
+    own, table = OWN_COLUMNS["history"], DeltaTable(str(script.root / "shop" / "t")).to_pyarrow_table()
+    table = table.sort_by("_cdc_from_position")
+    assert table.column_names[-5:] == own
+    versions = []
+    for each in table.to_pylist():
+        begin, end, begins, ends, current = (each.pop(name) for name in own)
+        assert current == (end is None) == (ends is None)
+        assert begins is not None and (ends is None or begins < ends)
+        versions.append((*each.values(), _millis(begin), _millis(end)))
+    return versions

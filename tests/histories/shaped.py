@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -18,12 +17,13 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from tests.histories.approving import WithApprovals
-from tests.histories.comparison import expected_value, lake_type, stored_values
+from tests.histories.comparison import expected_value, lake_type
 from tests.histories.ddl_statements import Create
 from tests.histories.kinds import EPOCH, Kind
 from tests.histories.moded_table import OWN_COLUMNS
 from tests.histories.random_kinds import COLUMNS
 from tests.histories.run import Replay
+from tests.histories.shaped_rows import Shaped, lasts, unlike, unlike_before, wrong_spans
 from tests.histories.source import Column, Content, Name, Picture, Row, Structure, quoted
 
 SALT = "a pinch"
@@ -71,16 +71,30 @@ def random_rules(rnd: random.Random, creates: Sequence[Create]) -> dict[str, Any
 class Rule:
     """The rules of tables.
 
+    :param before: whether changes have the rows before them, too.
+    :param key: columns of the key where these alone are tracked, so that a row has one version until it goes.
     :param null: column, and whether rows that the table has have a value in it; None for all rows.
     """
 
     columns: dict[str, Any]
     null: tuple[str, bool] | None = None
     mode: str = "mirror"
+    key: tuple[str, ...] = ()
+    before: bool = False
+
+    @property
+    def track(self) -> tuple[str, ...]:
+        """The columns that are tracked: a rule cannot name one that it leaves out."""
+        excluded = self.columns.get("exclude", [])
+        patterns = [excluded] if isinstance(excluded, str) else excluded
+        out = any(fnmatchcase(name.lower(), pattern.lower()) for name in self.key for pattern in patterns)
+        return () if out else self.key
 
     def document(self) -> dict[str, Any]:
         """Return the rule as a pipeline states it."""
         rule = {"columns": self.columns, **({"mode": self.mode} if self.mode != "mirror" else {})}
+        rule |= {"track": list(self.track)} if self.track else {}
+        rule |= {"before": True} if self.before else {}
         if self.null is None:
             return rule
         return {**rule, "filter": f"{quoted(self.null[0])} IS {'NOT ' if self.null[1] else ''}NULL"}
@@ -91,11 +105,14 @@ def random_rule(rnd: random.Random, create: Create) -> Rule:
     read = rnd.choice(create.structure.columns).name
     had = {column.name for column in create.structure.columns}
     rules = {key: _of(had, stated) for key, stated in random_rules(rnd, [create]).items()}
-    return Rule(
+    rule = Rule(
         {key: stated for key, stated in rules.items() if stated},
         (read, rnd.random() < 0.5) if rnd.random() < 0.5 and "unlogged" not in rules else None,
         rnd.choice(("mirror", "append", *(("soft_delete", "history") if create.structure.key else ()))),
     )
+    if rule.mode == "append":
+        return replace(rule, before=rnd.random() < 0.4)
+    return replace(rule, key=create.structure.key) if rule.mode == "history" and rnd.random() < 0.4 else rule
 
 
 def _of(had: set[str], stated: Any) -> Any:
@@ -103,16 +120,6 @@ def _of(had: set[str], stated: Any) -> Any:
     if isinstance(stated, dict):
         return stated if {"op", "computed"} & stated.keys() else {k: v for k, v in stated.items() if k in had}
     return [name for name in ([stated] if isinstance(stated, str) else stated) if name in had or name.endswith("*")]
-
-
-@dataclass(frozen=True)
-class Shaped:
-    """A column that a table must have."""
-
-    name: str
-    type: pa.DataType
-    kind: Kind
-    value: Callable[[Row], Any]
 
 
 def shaped(structure: Structure, rules: Mapping[str, Any]) -> list[Shaped]:
@@ -212,20 +219,6 @@ def _cut(value: Any, kind: Kind, mask: str) -> Any:
     return int(abs(value) // 10 * 10) * (-1 if value < 0 else 1)
 
 
-def _unlike(lake: pa.Table, columns: Sequence[Shaped], rows: Sequence[Row]) -> list[str]:
-    """Return what differs between stored rows and those that must be there."""
-    stored = [stored_values(lake.column(i), column.kind) for i, column in enumerate(columns)]
-    actual = Counter(zip(*stored, strict=True)) if stored else Counter({(): lake.num_rows})
-    expected = Counter(tuple(column.value(row) for column in columns) for row in rows)
-    wrong = [f"too much: {row}" for row in list(actual - expected)[:4]]
-    return [*wrong, *(f"missing: {row}" for row in list(expected - actual)[:4])]
-
-
-def _wrong_spans(ended: pa.Table) -> list[str]:
-    begins, ends = ended["_cdc_from_position"], ended["_cdc_to_position"]
-    return ["a version that ends before it begins"] * bool(pc.any(pc.invert(pc.less(begins, ends))).as_py())
-
-
 def _hiding_more(rnd: random.Random, rule: Rule) -> Rule:
     """Return a rule that leaves out or masks one more column, or hides no more than before."""
     name, excluded = rnd.choice(COLUMNS), rule.columns.get("exclude", [])
@@ -303,7 +296,11 @@ class ShapedReplay(WithApprovals):
             if op == "truncate":
                 wrong += [f"{stored.num_rows} TRUNCATEs, not {len(made)}"] * (stored.num_rows != len(made))
             else:
-                wrong += [f"{op}: {one}" for one in _unlike(stored, columns, made)]
+                wrong += [f"{op}: {one}" for one in unlike(stored, columns, made)]
+            if rule.before:
+                own = [column for column in columns if column.name != "computed"]
+                rows = stored.select([f"before_{column.name}" for column in own])
+                wrong += [f"before {op}: {one}" for one in unlike_before(rows, own, op, content)]
         return wrong
 
     def _compare(self, name: Name, content: Content) -> list[str]:
@@ -315,6 +312,7 @@ class ShapedReplay(WithApprovals):
         metadata = list(rule.columns.get("metadata", {}).values())
         of_mode = OWN_COLUMNS[rule.mode]
         names = [*(column.name for column in columns), *metadata, *of_mode]
+        names += [f"before_{column.name}" for column in columns if rule.before and column.name != "computed"]
         if lake.column_names != names:
             return [f"columns {lake.column_names} instead of {names}"]
         wrong, dead = [], None
@@ -328,12 +326,14 @@ class ShapedReplay(WithApprovals):
         if rule.mode == "history":
             ended = lake.filter(pc.invert(lake["_cdc_current"]))
             lake = lake.filter(lake["_cdc_current"])
-            if content.feed is not None and content.has_first_key and rule.null is None:
+            moved = bool(rule.track) and any(op == "moved to" for op, _ in content.feed or ())  # of which one may go on
+            if content.feed is not None and content.has_first_key and rule.null is None and not moved:
                 there = [row for op, row in content.feed if op not in ("delete", "moved from", "truncate")]
+                there = lasts(content) if rule.track else there
                 for row in content.rows:
                     there.remove(row)
-                wrong += [f"ended: {one}" for one in _unlike(ended, columns, there)]
-            wrong += _wrong_spans(ended)
+                wrong += [f"ended: {one}" for one in unlike(ended, columns, there)]
+            wrong += wrong_spans(ended)
         wrong += [
             f"{column.name} is {lake.schema.field(i).type}, not {column.type}"
             for i, column in enumerate(columns)
@@ -341,11 +341,11 @@ class ShapedReplay(WithApprovals):
         ]
         rows = list(content.rows)
         if dead is not None and rule.null is None and content.dead is not None:
-            wrong += [f"dead: {one}" for one in _unlike(dead, columns, content.dead)]
+            wrong += [f"dead: {one}" for one in unlike(dead, columns, content.dead)]
         if rule.null is not None:
             read = _named(content.structure, rule.null[0]) or ""
             rows = [row for row in rows if (row[read] is not None) == rule.null[1]]
-        wrong += _unlike(lake, columns, rows)
+        wrong += unlike(lake, columns, rows)
         if metadata and lake.num_rows and not {"snapshot", "insert", "update"}.issuperset(lake["_op"].to_pylist()):
             wrong.append(f"operations {set(lake['_op'].to_pylist())}")
         if "_batch" in metadata and not set(lake["_batch"].to_pylist()) <= set(self._seqs):

@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from tests.histories.debezium_records import row
 from tests.histories.log import Log
 from tests.histories.moded_table import (
     BEGIN,
-    OWN_COLUMNS,
     at_each_cut,
     gone,
     put,
@@ -22,30 +19,12 @@ from tests.histories.moded_table import (
     statement,
     synced,
     truncated,
+    versions_of,
 )
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 
 RULE: dict[str, Any] = {"mode": "history"}
-OWN = OWN_COLUMNS["history"]
-
-
-def millis(time: datetime | None) -> int | None:
-    return None if time is None else round(time.timestamp() * 1000)
-
-
-def stored(script: Script) -> list[tuple[Any, ...]]:
-    """Return the other columns, begin, end (milliseconds) of each version, by begin; the table is as it should be."""
-    assert script.states_of("shop", "t") == ["ok"], [state.reason for state in script.states.values()]
-    table = DeltaTable(str(script.root / "shop" / "t")).to_pyarrow_table().sort_by("_cdc_from_position")
-    assert table.column_names[-5:] == OWN
-    versions = []
-    for each in table.to_pylist():
-        begin, end, begins, ends, current = (each.pop(name) for name in OWN)
-        assert current == (end is None) == (ends is None)
-        assert begins is not None and (ends is None or begins < ends)
-        versions.append((*each.values(), millis(begin), millis(end)))
-    return versions
 
 
 EVENTS: dict[str, tuple[list[Record], list[tuple[Any, ...]]]] = {
@@ -96,7 +75,7 @@ def test_each_event_does_the_same_wherever_a_batch_ends(name: str, log: Log, lak
     records, expected = EVENTS[name]
     records = [*BEGIN, *records]
     for script in at_each_cut(log, lake, records, RULE):
-        assert sorted(stored(script), key=repr) == sorted(expected, key=repr)
+        assert sorted(versions_of(script), key=repr) == sorted(expected, key=repr)
 
 
 @pytest.mark.parametrize("late", [25, 35, 45, 55, 65])
@@ -108,19 +87,19 @@ def test_a_change_that_comes_late_splits_the_version_that_it_falls_in(late: int,
     script.sync()
     script.send(change)
     script.sync()
-    actual = stored(script)
+    actual = versions_of(script)
     log.partitions.clear()
     script = Script(log, lake / "once", tables={"shop.t": RULE}, policy={"verify": "off"})
     script.send(*records, change)
     script.sync()
-    assert actual == stored(script)
+    assert actual == versions_of(script)
     assert (1, "late") in {version[:2] for version in actual}
 
 
 def test_a_row_that_leaves_the_filter_ends(log: Log, lake: Path) -> None:
     records = [*BEGIN, put(40, 1, None, "a"), put(50, 1, "c"), gone(60, 2, "b")]
     for script in at_each_cut(log, lake, records, {**RULE, "filter": "v IS NOT NULL"}):
-        assert stored(script) == [(1, "a", 20, 40), (2, "b", 30, 60), (1, "c", 50, None)]
+        assert versions_of(script) == [(1, "a", 20, 40), (2, "b", 30, 60), (1, "c", 50, None)]
 
 
 def test_a_table_without_a_key_is_parked(log: Log, lake: Path) -> None:

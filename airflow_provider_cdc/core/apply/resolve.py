@@ -19,7 +19,7 @@ from airflow_provider_cdc.core.apply.contradictions import Verification, witness
 from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.later_rows import typed_later
 from airflow_provider_cdc.core.apply.merge_plan import Emptied, MergePlan, MergeStep, OpenRemovals
-from airflow_provider_cdc.core.apply.modes import MODES
+from airflow_provider_cdc.core.apply.modes import rows_of
 from airflow_provider_cdc.core.apply.modes.contract import NewestEvents
 from airflow_provider_cdc.core.apply.ordered_changes import KEY, Changes, StoredPieces
 from airflow_provider_cdc.core.apply.partial_images import StoredRows, laid_over
@@ -38,7 +38,7 @@ from airflow_provider_cdc.core.apply.witness import Witness
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.model.schema import TableSchema
-from airflow_provider_cdc.core.shapes.mode import source_rows
+from airflow_provider_cdc.core.shapes.mode import MIRROR, ModeColumns, source_rows
 from airflow_provider_cdc.core.shapes.shape import PLAIN, Shape
 from airflow_provider_cdc.core.timeline.barriers import barriers
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
@@ -81,7 +81,7 @@ def resolve(
     stored = Stored(None if base is None else read, base, _mapper(timeline, options, columns), timeline.versions)
     row_indexes, clears = _after_truncates(typer, base_position, snapshots[1:])
     plan = MergePlan([], typer.failures, typer.lossy, changes.counts())
-    mode, first = MODES[columns.shape.mode.name], version_of(base, timeline, base_position)
+    mode, first = rows_of(columns.shape.mode), version_of(base, timeline, base_position)
     made_of = columns.shape.made_of(timeline.versions[-1].schema, options)
     stretches = _stretches(typer, row_indexes, first, made_of, [] if mode.keeps_rows else clears)
     later = changes.images["after"].stored and len(stretches) == 1 and mode.types_later
@@ -102,7 +102,7 @@ def resolve(
 
 def _with_truncates(plan: MergePlan, clears: Sequence[Emptied], mapper: Mapper) -> MergePlan:
     """Return a plan with the rows that stand for TRUNCATEs and snapshots."""
-    mode, step = MODES[mapper.mode.name], plan.steps[-1]
+    mode, step = rows_of(mapper.mode), plan.steps[-1]
     if mode.keeps_rows and clears:
         step.type_now()
         step.upserts = pa.concat_tables([step.upserts, mode.of_truncates(clears, mapper.nothing(step.version))])
@@ -182,7 +182,7 @@ def _stretches(
     """
     is_mirror = typer.mapper.mode.is_mirror
     clear_version = typer.timeline.version_at(clears[-1].position) if clears and is_mirror else None
-    ends = part_ends(typer.timeline, first, clear_version, made_of)
+    ends = part_ends(typer.timeline, first, clear_version, made_of, typer.mapper.mode)
     parts = np.searchsorted(ends, typer.versions[row_indexes])
     passed: IntArray = np.zeros(len(row_indexes), dtype=np.int64)
     for clear in clears:
@@ -247,7 +247,11 @@ def _marked(rows: pa.Table, *, applied: bool) -> pa.Table:
 
 
 def part_ends(
-    timeline: TableTimeline, first: int, clear_version: int | None = None, made_of: Collection[int] = ()
+    timeline: TableTimeline,
+    first: int,
+    clear_version: int | None = None,
+    made_of: Collection[int] = (),
+    mode: ModeColumns = MIRROR,
 ) -> list[int]:
     """Return the last version of each step: one before each barrier after the stored rows' version, and the newest.
 
@@ -257,7 +261,8 @@ def part_ends(
     """
     if clear_version is not None:
         first = max(first, clear_version)  # stored rows are gone: what was before the clear needs no settling
-    ends = [number - 1 for number in barriers(timeline.versions, made_of) if number > first]
+    every = {*barriers(timeline.versions, made_of), *mode.barriers(timeline.versions)}
+    ends = [number - 1 for number in sorted(every) if number > first]
     return [*ends, len(timeline.versions) - 1]
 
 
@@ -302,7 +307,7 @@ def _keyed(
     base_position: str,
     verification: Verification | None,
 ) -> MergeStep:
-    schema, wire, mode = typer.timeline.versions[last].schema, typer.wire, MODES[typer.mapper.mode.name]
+    schema, wire, mode = typer.timeline.versions[last].schema, typer.wire, rows_of(typer.mapper.mode)
     applied = typer.flags("applied")
 
     def stored_rows(keys: pa.Table) -> pa.Table:

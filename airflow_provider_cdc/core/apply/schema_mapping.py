@@ -9,6 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.rewinding import rewind_needed
 from airflow_provider_cdc.core.apply.shaped_rows import (
@@ -203,10 +204,29 @@ class Mapper:
         arrays = []
         for column in columns:
             values = was.unchanged_values(column, new, recomputed)
+            if values is None and column.like is not None:
+                values = self._converted_like(was, column, column.like, start, target)
             arrays.append(column.values(inputs) if values is None else values)
         if inputs.refused:
             raise refused_values(inputs.refused)
         return pa.Table.from_arrays(arrays, schema=self.arrow_schema(target))
+
+    def _converted_like(
+        self, was: StoredColumns, column: TargetColumn, like: int, start: int | None, target: int
+    ) -> pa.Array | None:
+        """Return the stored values of a column as those of another one become; NULL stays.
+
+        :param like: id of the other one.
+        """
+        values, old, new = was.made(column), was.schema.column(like), self._versions[target].schema.column(like)
+        if values is None or old is None or new is None:
+            return None
+        lossy = self._lossy
+        if start is None:
+            converted = self._step(values, old, new, self._versions[target].server, lossy)
+        else:
+            converted = self._steps(values, like, start, target, lossy)
+        return pc.if_else(values.is_valid(), converted, pa.scalar(None, converted.type))
 
     def _lacking(self, what: str, *, own: bool) -> DataError:
         """Return the error of rows that lack what is to be made of them.

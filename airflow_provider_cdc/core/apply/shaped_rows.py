@@ -144,6 +144,11 @@ class StoredColumns:
             return None
         return self.rows.column(one.name).cast(column.type)
 
+    def made(self, column: TargetColumn) -> pa.Array | None:
+        """Return the values of a column that is made in the same way now, None where there are none."""
+        one = self._made.get(column.id)
+        return None if one is None or one.mark != column.mark else self.rows.column(one.name)
+
     def demanding(self, at: ColumnOf, recomputed: Collection[int], lacking: Callable[[str], Exception]) -> ColumnOf:
         """Return what gives the source's columns, and reports where the rows do not have them.
 

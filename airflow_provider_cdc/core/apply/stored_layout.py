@@ -13,13 +13,13 @@ from airflow_provider_cdc.core.apply.changed_rules import COLUMNS, FILTER, MODE,
 from airflow_provider_cdc.core.apply.modes import mode_of
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.config.option_kinds import POLICIES, OptionKind, kind_of_option
-from airflow_provider_cdc.core.config.tables import MIRROR
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import CdcError, DataError
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import Column
+from airflow_provider_cdc.core.shapes.mode import ModeColumns
 from airflow_provider_cdc.core.shapes.shape import Shape
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
@@ -76,8 +76,8 @@ def _rules_for(rules: TableRules, table: object) -> dict[str, str]:
         made[COLUMNS] = json.dumps(rule.columns.document(), sort_keys=True)
     if rule.filter is not None:
         made[FILTER] = rule.filter
-    if rule.mode not in (None, MIRROR):
-        made[MODE] = str(rule.mode)
+    if rule.made_by_mode:
+        made[MODE] = rule.made_by_mode
     return made
 
 
@@ -141,7 +141,11 @@ class StoredLayouts:
         """Return the columns that a table gets."""
         name = timeline.last_name
         rule = self._rules.rule(name)
-        return Shape.of(rule.columns, rule.filter, timeline, self._salt, mode_of(self._rules, name))
+        return Shape.of(rule.columns, rule.filter, timeline, self._salt, self.mode(timeline))
+
+    def mode(self, timeline: TableTimeline) -> ModeColumns:
+        """Return the mode that a table gets."""
+        return mode_of(self._rules, timeline.last_name)
 
     def _shape_change(self, timeline: TableTimeline, state: TableState) -> LayoutChange | None:
         change = self.rule_change(timeline, state)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.merge_plan import Emptied, MergeStep
-from airflow_provider_cdc.core.apply.modes import MODES
+from airflow_provider_cdc.core.apply.modes import rows_of
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps
 from airflow_provider_cdc.core.model.schema import TableSchema
@@ -38,7 +38,7 @@ class Stored:
         :param emptied: what emptied the source's table right before the step that they are for, None without.
         """
         if emptied is not None and emptied.restated:
-            return MODES[self.mapper.mode.name].emptied(self.before(steps, None, target, keys), emptied)
+            return rows_of(self.mapper.mode).emptied(self.before(steps, None, target, keys), emptied)
         if emptied is not None or (self.read is None and not steps):
             return self.mapper.nothing(target)
         if self.read is not None and not steps:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.merge_plan import MergeStep, OpenRemovals
-from airflow_provider_cdc.core.apply.modes import MODES
+from airflow_provider_cdc.core.apply.modes import rows_of
 from airflow_provider_cdc.core.apply.row_sets import multiset_difference, without_keys
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.shaped_rows import lasts
@@ -96,7 +96,7 @@ def _rows_before(content: pa.Table, schema: TableSchema, step: MergeStep, mapper
 
     :param schema: that the rows lay under before.
     """
-    mode = MODES[mapper.mode.name]
+    mode = rows_of(mapper.mode)
     if schema.key != step.schema.key:
         content = mode.rekeyed(content, step.key)
     return content if step.emptied is None else mode.emptied(content, step.emptied)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from fnmatch import fnmatchcase
 from typing import Any
@@ -132,6 +132,13 @@ class ColumnRules:
         for name in parse(text).columns:
             if pattern := self.unlogged_by(name):
                 checks.problem(key, f"reads {name}, whose values unlogged ({pattern}) keeps out of the change log")
+
+    def check_kept(self, checks: Checks, key: str, names: Iterable[str]) -> None:
+        """Note columns that the target does not have, though another rule needs them."""
+        for name in names:
+            gone = [one for one in self.excluded if fnmatchcase(name.lower(), one.lower())]
+            if gone and not is_pattern(name):
+                checks.problem(key, f"names {name}, which columns.exclude ({gone[0]}) leaves out")
 
     @staticmethod
     def _check_texts(checks: Checks, name: str, value: object) -> None:

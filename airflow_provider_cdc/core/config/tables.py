@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow_provider_cdc.core.config.checks import Checks, as_text, kind_of
 from airflow_provider_cdc.core.config.column_rules import ColumnRules, check_expression
+from airflow_provider_cdc.core.config.mode_options import MODE_OPTIONS, check_mode_options, made_by
 from airflow_provider_cdc.core.config.partition_rules import partition_problems, partition_rules
 from airflow_provider_cdc.core.config.policy import CHOICES, RunPolicy
 from airflow_provider_cdc.core.config.table_layout import TableLayout
@@ -22,7 +23,8 @@ TABLE_MODES = (MIRROR, "soft_delete", "append", "history")
 """Which rows a stored table may have."""
 _YAML_WORDS: dict[str, tuple[Any, str]] = {"zero_dates": (None, "null"), "verify": (False, "off")}  # unquoted words
 # keys that override nothing of the policy
-_OF_TABLE = ("create", "exclude_columns", "columns", "filter", "mode", "cluster_by", "partition_by", "properties")
+_OF_TABLE = {"create", "exclude_columns", "columns", "filter", "mode", "cluster_by", "partition_by", "properties"}
+_OF_TABLE |= MODE_OPTIONS.keys()
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,10 @@ class TableRule:
     :param mode: which rows the stored table has (:data:`TABLE_MODES`): ``mirror``, the default, those of the source's
         table; ``soft_delete`` also those that it had, flagged; ``append`` one for
         each change; ``history`` one for each version of a row.
+    :param before: of mode ``append``: whether a change has the row before it, too, in columns ``before_<name>``.
+    :param soft_delete_days: of mode ``soft_delete``: maintenance removes rows that were flagged so many days ago.
+    :param track: of mode ``history``: names or shell patterns of columns; only another value of one of them makes a
+        version, those of others are in the version that is there.
     :param cluster_by: ``key``, or columns in whose order rows are written.
     :param partition_by: columns and transforms of columns by which files are parted, where the sink can.
     :param properties: that the stored table states, by their names in its format.
@@ -47,6 +53,9 @@ class TableRule:
     columns: ColumnRules | None = None
     filter: str | None = None
     mode: str | None = None
+    before: bool | None = None
+    soft_delete_days: float | None = None
+    track: list[str] | None = None
     cluster_by: str | list[str] | None = None
     partition_by: list[str] | None = None
     properties: dict[str, str] | None = None
@@ -81,12 +90,15 @@ class TableRule:
             check_expression(checks, "filter", str(self.filter))
         if self.mode is not None:
             checks.choice("mode", self.mode, TABLE_MODES)
+        check_mode_options(checks, self.mode or MIRROR, self.mode_options)
         if self.columns is not None:
             mine = Checks(checks.key("columns"))
             self.columns.check(mine)
             checks.problems.extend(mine.problems)
             if self.filter is not None and not checks.problems:
                 self.columns.check_reading(checks, "filter", self.filter)
+            if self.track is not None and not checks.problems:
+                self.columns.check_kept(checks, "track", self.track)
         if self.cluster_by is not None and self.cluster_by != "key":
             if isinstance(self.cluster_by, str):
                 checks.problem("cluster_by", f"expected key or a list of columns, as [{self.cluster_by}]")
@@ -106,6 +118,16 @@ class TableRule:
             value = getattr(self, name, None)
             if value is not None:
                 checks.choice(name, value, known)
+
+    @property
+    def mode_options(self) -> dict[str, Any]:
+        """The options of its mode that are stated."""
+        return {name: value for name in MODE_OPTIONS if (value := getattr(self, name)) is not None}
+
+    @property
+    def made_by_mode(self) -> str:
+        """Return what its mode says of rows, with the options that count there; empty for a mirror."""
+        return "" if self.mode in (None, MIRROR) else made_by(str(self.mode), self.mode_options)
 
     @property
     def column_patterns(self) -> list[str]:

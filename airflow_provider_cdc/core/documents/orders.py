@@ -128,6 +128,7 @@ class Maintenance(Document):
     :param keep_hours: files that a table no longer has are removed after so many hours.
     :param expire_through: newest batch that is old enough for its rows to be removed from the change log; 0 maintains
         the tables.
+    :param at: ISO time that the ages of rows are counted from; empty where no row is too old.
     :param purge: ``database.table`` to maintain alone, so that no file but those of its newest version is left; empty
         for all tables.
     """
@@ -136,6 +137,7 @@ class Maintenance(Document):
     keep_hours: int
     expire_through: int = 0
     purge: str = ""
+    at: str = ""
 
 
 @dataclass(slots=True)

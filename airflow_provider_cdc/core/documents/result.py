@@ -57,6 +57,7 @@ class QuarantineEntry(Document):
 class TableMaintenance(Document):
     """Hold what maintenance did to one table.
 
+    :param expired: rows that were removed because the table keeps such rows for some days only.
     :param compacted: small files that were put together.
     :param written: files that they became.
     :param vacuumed: files that were removed.
@@ -67,6 +68,7 @@ class TableMaintenance(Document):
 
     database: str
     table: str
+    expired: int = 0
     compacted: int = 0
     written: int = 0
     vacuumed: int = 0

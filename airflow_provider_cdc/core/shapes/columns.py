@@ -57,6 +57,7 @@ class TargetColumn:
     :param mark: says how its values are made; empty where they are the source's own.
     :param reads: ids of the source's columns that its values are made of.
     :param make: makes its values; None where they are the source's own.
+    :param like: id of the source's column whose values it has of other rows: what is stored is converted as those are.
     :param lasts: says whether values that were made stay right where the type of what they are made of changes.
     """
 
@@ -66,6 +67,7 @@ class TargetColumn:
     mark: str = ""
     reads: tuple[int, ...] = ()
     make: Callable[[RowInputs], pa.Array] | None = None
+    like: int | None = None
     lasts: Callable[[ColumnType, ColumnType], bool] = operator.eq
 
     def laid(self) -> LaidColumn:

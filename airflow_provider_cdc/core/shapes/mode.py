@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.shapes.columns import SourceColumns, TargetColumn
+from airflow_provider_cdc.core.timeline.timeline import SchemaVersion
 
 
 class ModeColumns(Protocol):
@@ -22,6 +24,7 @@ class ModeColumns(Protocol):
     :ivar types_later: rows may be typed when they are written: each of them is right by itself.
     :ivar keeps_rows: stored rows stay as they are where the source's table is emptied.
     :ivar of_change: columns of the change log, beyond those of every table, that it reads.
+    :ivar named: columns of the source that its options name.
     :ivar of_source: condition of the rows that the source's table has, None for all.
     """
 
@@ -33,13 +36,19 @@ class ModeColumns(Protocol):
     types_later: bool
     keeps_rows: bool
     of_change: tuple[str, ...]
+    named: tuple[str, ...]
     of_source: pc.Expression | None
 
-    def columns(self, source: SourceColumns) -> list[TargetColumn]:
+    def columns(self, source: SourceColumns, others: Sequence[TargetColumn]) -> list[TargetColumn]:
         """Return its columns.
 
+        :param others: of the table.
         :raises DataError: ``mode.needs_key``.
         """
+        ...
+
+    def barriers(self, versions: Sequence[SchemaVersion]) -> list[int]:
+        """Return indexes of schema versions that it takes for barriers in addition to those of every table."""
         ...
 
 
@@ -54,10 +63,15 @@ class AsAtSource:
     types_later = True
     keeps_rows = False
     of_change: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
     of_source: pc.Expression | None = None
 
-    def columns(self, source: SourceColumns) -> list[TargetColumn]:
+    def columns(self, source: SourceColumns, others: Sequence[TargetColumn]) -> list[TargetColumn]:
         """Return no columns."""
+        return []
+
+    def barriers(self, versions: Sequence[SchemaVersion]) -> list[int]:
+        """Return none."""
         return []
 
 

@@ -70,11 +70,12 @@ class Shape:
         :raises DataError: ``shape.column_unknown``.
         """
         known = {name.lower() for some in self.names.values() for name in some}
-        unknown = [] if self.rules is None else [name for name in self.rules.exact_names if name.lower() not in known]
+        named = [*(() if self.rules is None else self.rules.exact_names), *self.mode.named]
+        unknown = [name for name in named if name.lower() not in known]
         if unknown:
             raise DataError(
                 "shape.column_unknown",
-                f"tables.{self.table}.columns names {', '.join(unknown)}, which the table neither has nor had",
+                f"tables.{self.table} names {', '.join(unknown)}, which the table neither has nor had",
                 where={"table": self.table},
                 hint="correct the name; of a column that is to come state a pattern, as `email*`",
             )
@@ -152,7 +153,7 @@ class Shape:
             stated = None if self.rules is None else getattr(self.rules, key)
             if stated is not None:
                 columns = rule(stated, columns, source)
-        columns = [*columns, *self.mode.columns(source)]
+        columns = [*columns, *self.mode.columns(source, columns)]
         if not self.is_plain:
             _demand_names(columns, source)
         return tuple(columns)

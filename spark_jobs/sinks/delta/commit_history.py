@@ -8,7 +8,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from spark_jobs.sinks.commits import Owner
+from spark_jobs.sinks.commits import MAINTENANCE, Owner
 from spark_jobs.sinks.delta.commit_marks import COMPACTION
 
 # commits that leave a table's rows as they are
@@ -97,4 +97,4 @@ class CommitHistory:
     def _keeps_rows(self, entry: dict[str, Any]) -> bool:
         """Return whether a commit is known to leave a table's rows as they are."""
         facts = self._facts(entry)
-        return facts == COMPACTION or (entry.get("operation") in _MAINTENANCE and not facts)
+        return MAINTENANCE in facts or (entry.get("operation") in _MAINTENANCE and not facts)

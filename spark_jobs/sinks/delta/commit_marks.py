@@ -6,9 +6,9 @@ from __future__ import annotations
 from deltalake import CommitProperties, Transaction
 
 from airflow_provider_cdc.core.json_documents import json_bytes
-from spark_jobs.sinks.commits import Commit
+from spark_jobs.sinks.commits import MAINTENANCE, Commit
 
-COMPACTION = {"maintenance": "compaction"}
+COMPACTION = {MAINTENANCE: "compaction"}
 """What our own compaction states of itself; no batch made it."""
 
 

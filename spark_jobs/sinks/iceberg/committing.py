@@ -46,7 +46,7 @@ from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.errors import UnavailableError
 from airflow_provider_cdc.core.json_documents import json_bytes
-from spark_jobs.sinks.commits import Commit
+from spark_jobs.sinks.commits import MAINTENANCE, Commit
 from spark_jobs.sinks.iceberg.catalogs import UNKNOWN, Existing, Refused, as_sink_error, reaching
 from spark_jobs.sinks.iceberg.columns import COLUMNS, Fields, first_fields, next_fields
 from spark_jobs.sinks.iceberg.comments import holdable, with_comment
@@ -269,10 +269,12 @@ class TableCommit:
 
     def _says(self) -> Mapping[str, str]:
         commit, base = self._commit, self._target.snapshot
-        if commit is not None:
-            return {SAYS: json.dumps({"app": commit.app, "seq": commit.seq})}
-        same = None if base is None else unchanged_since(base)
-        return {UNCHANGED: str(same or self._target.version)}
+        facts = {} if commit is None else {"app": commit.app, "seq": commit.seq, **commit.facts}
+        mine = {name: facts[name] for name in ("app", "seq", MAINTENANCE) if name in facts}
+        says = {SAYS: json.dumps(mine)} if mine else {}
+        if not mine or MAINTENANCE in mine:
+            says[UNCHANGED] = str((base and unchanged_since(base)) or self._target.version)
+        return says
 
 
 def fields_after(target: IcebergTable, columns: TargetSchema | None) -> Fields:

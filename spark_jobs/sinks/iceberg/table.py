@@ -23,7 +23,7 @@ from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.config.sinks.iceberg_options import identifier_of
 from airflow_provider_cdc.core.errors import REBUILD, SinkError
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.commits import Commit, Owner
+from spark_jobs.sinks.commits import MAINTENANCE, Commit, Owner
 from spark_jobs.sinks.contract import TableSize
 from spark_jobs.sinks.iceberg.catalogs import Missing, Refused, open_catalog, reaching, unreadable
 from spark_jobs.sinks.iceberg.columns import Fields, stored_fields
@@ -385,4 +385,5 @@ def _operation(snapshot: Snapshot) -> Operation:
 
 def _keeps_rows(snapshot: Snapshot) -> bool:
     """Return whether a commit is known to leave a table's rows as they are."""
-    return _operation(snapshot) == Operation.REPLACE and not _says(snapshot)
+    says = _says(snapshot)
+    return MAINTENANCE in says or (_operation(snapshot) == Operation.REPLACE and not says)

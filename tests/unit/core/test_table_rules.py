@@ -172,6 +172,33 @@ def test_all_problems_are_listed_at_once() -> None:
 # ---- formats
 
 
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        (
+            {"mode": "history", "soft_delete_days": 3},
+            "soft_delete_days: is an option of mode soft_delete, and the table's is",
+        ),
+        ({"track": ["a"]}, "track: is an option of mode history, and the table's is mirror"),
+        ({"mode": "history", "before": True}, "before: is an option of mode append, and the table's is history"),
+        ({"mode": "append", "before": "yes"}, "before: expected true or false, got text"),
+        ({"mode": "history", "trak": ["a"]}, "trak: unknown key; did you mean 'track'?"),
+        ({"mode": "soft_delete", "soft_delete_days": 0}, "soft_delete_days: 0 is not above 0"),
+        ({"mode": "soft_delete", "soft_delete_days": "x"}, "soft_delete_days: expected a number, got text"),
+        ({"mode": "history", "track": []}, "track: is empty"),
+        ({"mode": "history", "track": "a"}, "track: expected a list of texts"),
+        (
+            {"mode": "history", "track": ["Pw_1"], "columns": {"exclude": "pw_*"}},
+            "track: names Pw_1, which columns.exclude",
+        ),
+    ],
+)
+def test_options_of_modes_are_refused_where_they_mean_nothing(rule: dict[str, Any], words: str) -> None:
+    (problem,) = problems({"shop.t": rule})
+    assert problem.startswith("tables.shop.t.")
+    assert words in problem
+
+
 def test_a_format_that_nobody_knows_is_refused_when_the_pipeline_is_made() -> None:
     with pytest.raises(KnownValuesError) as raised:
         pipeline({}, format="debezium-jsn")

@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.later_rows import typed_later
 from airflow_provider_cdc.core.apply.merge_plan import Emptied, MergeStep
+from airflow_provider_cdc.core.apply.modes.contract import with_values
 from airflow_provider_cdc.core.apply.modes.mirror import Mirror
 from airflow_provider_cdc.core.apply.row_copies import without_copies
 from airflow_provider_cdc.core.apply.rows_without_key import KeylessRows
-from airflow_provider_cdc.core.apply.typed_rows import together
+from airflow_provider_cdc.core.apply.typed_rows import TypedRows, together
+from airflow_provider_cdc.core.config.tables import TableRule
 from airflow_provider_cdc.core.shapes.columns import MODE_IDS, SOURCE_TIME, RowInputs, SourceColumns, TargetColumn
 
 _COLUMNS = {
@@ -22,12 +26,16 @@ _COLUMNS = {
     "_cdc_time": ("source_time", SOURCE_TIME),
 }
 """Name of each column -> column of the change log, and type."""
+_BEFORE_IDS = -(1 << 50)  # below those of computed columns
 SNAPSHOT_BEGIN = "snapshot_begin"
 """What ``_cdc_op`` says of a full snapshot: rows of before that it does not have are gone."""
 
 
 class Append(Mirror):
-    """The stored table has a row for each row that the source changed, and for each TRUNCATE and new snapshot."""
+    """The stored table has a row for each row that the source changed, and for each TRUNCATE and new snapshot.
+
+    :param before: whether it has the row before the change, too.
+    """
 
     name: str = "append"
     is_mirror = False
@@ -36,12 +44,20 @@ class Append(Mirror):
     keeps_rows = True
     of_change: tuple[str, ...] = ("source_time",)
 
-    def columns(self, source: SourceColumns) -> list[TargetColumn]:
-        """Return what says which change it was."""
-        return [
+    def __init__(self, *, before: bool = False) -> None:
+        self._before, self.types_later = before, not before
+
+    def of(self, rule: TableRule) -> Append:
+        """Return the mode with the options of a table's rule."""
+        return Append(before=True) if rule.before else self
+
+    def columns(self, source: SourceColumns, others: Sequence[TargetColumn]) -> list[TargetColumn]:
+        """Return what says which change it was, and the columns of the row before it."""
+        columns = [
             TargetColumn(MODE_IDS - 10 - number, name, kind, f"mode {self.name}", make=partial(_of_change, what, kind))
             for number, (name, (what, kind)) in enumerate(_COLUMNS.items())
         ]
+        return [*columns, *(_before(one) for one in others if self._before and one.id >= 0)]
 
     def without_key(self, keyless: KeylessRows) -> MergeStep:
         """Return a step that adds a row for each change: the row after it, of a delete the row before."""
@@ -52,9 +68,16 @@ class Append(Mirror):
         if keyless.later and not removed.any():
             rows = typed_later(typer, row_indexes, last, partial=False)
             return MergeStep(last, schema, keyless.clear, none, none, later=rows)
-        after = typer.typed(row_indexes[~removed], "after", last).in_target()
-        before = typer.typed(row_indexes[removed], "before", last).in_target()
-        return MergeStep(last, schema, keyless.clear, together([after, before]).rows, none)
+        after = typer.typed(row_indexes[~removed], "after", last)
+        before = typer.typed(row_indexes[removed], "before", last)
+        if self._before:
+            updated = typer.changes.are("update", rows=after.row_indexes)
+            was = typer.typed(after.row_indexes[updated], "before", last)
+            after = after.only(~updated | np.isin(after.row_indexes, was.row_indexes))  # else the update is left out
+            names = [one.name for one in typer.mapper.columns(last) if one.id >= 0]
+            after, before = _with_before(after, was, names), _with_before(before, before, names)
+        rows = together([after.in_target(), before.in_target()]).rows
+        return MergeStep(last, schema, keyless.clear, rows, none)
 
     def of_truncates(self, truncates: Sequence[Emptied], nothing: pa.Table) -> pa.Table:
         """Return a row for each TRUNCATE, and each snapshot that states the table again."""
@@ -69,6 +92,32 @@ class Append(Mirror):
             for field in nothing.schema
         ]
         return pa.Table.from_arrays(columns, schema=nothing.schema)
+
+
+def _before(column: TargetColumn) -> TargetColumn:
+    """Return the column that has the values of a column before the change."""
+    make = partial(_none, column.type)
+    like, mark = None if column.mark else column.id, f"mode append before {column.mark}"
+    return TargetColumn(
+        _BEFORE_IDS - column.id, f"before_{column.name}", column.type, mark, (column.id,), make, like, column.lasts
+    )
+
+
+def _none(kind: pa.DataType, rows: RowInputs) -> pa.Array:
+    return pa.nulls(rows.count, kind)
+
+
+def _with_before(rows: TypedRows, was: TypedRows, names: Sequence[str]) -> TypedRows:
+    """Return rows with the values that they had before the changes that made them.
+
+    :param was: the rows before some of the changes.
+    """
+    before = np.searchsorted(was.row_indexes, rows.row_indexes)
+    mine = pa.array(before, mask=~np.isin(rows.row_indexes, was.row_indexes))
+    table = rows.rows
+    for name in names:
+        table = with_values(table, f"before_{name}", was.rows.column(name).take(mine))
+    return replace(rows, rows=table)
 
 
 def _of_change(what: str, kind: pa.DataType, rows: RowInputs) -> pa.Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -22,6 +23,7 @@ from airflow_provider_cdc.core.apply.rows_without_key import KeylessRows
 from airflow_provider_cdc.core.apply.source_order import moments_of
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
+from airflow_provider_cdc.core.config.tables import TableRule
 from airflow_provider_cdc.core.shapes.columns import SOURCE_TIME, SourceColumns
 from airflow_provider_cdc.core.shapes.mode import ModeColumns
 
@@ -100,16 +102,22 @@ class NewestEvents:
         Of those before it, which are there to compare with, some may be lacking. A row that moved to another key since
         is made again there, where its image lacks what it had before.
         """
-        events, rows = self.events, self.events.rows
-        fresh: BoolArray = ~self.applied[rows] & ~self.typer.flags("older")[rows]
+        events, rows, fresh = self.events, self.events.rows, self.fresh
         while True:
-            flags = self._from_first(fresh)
+            flags = self.from_first(fresh)
             moved = events.fills & ~flags & np.isin(rows, rows[flags & ~events.fills])
             if not self.typer.wire.partial_images or not moved.any():
                 return flags
-            fresh |= moved
+            fresh = fresh | moved
 
-    def _from_first(self, some: BoolArray) -> BoolArray:
+    @property
+    def fresh(self) -> BoolArray:
+        """Say which events the stored rows did not go through."""
+        rows = self.events.rows
+        flags: BoolArray = ~self.applied[rows] & ~self.typer.flags("older")[rows]
+        return flags
+
+    def from_first(self, some: BoolArray) -> BoolArray:
         """Return which events are the first of their key among some, or come after it."""
         order, begins = self.by_key
         number = some[order].astype(np.int64)
@@ -181,6 +189,10 @@ def first_of_each(rows: pa.Table, key: Sequence[str], order: Sequence[tuple[str,
 class TableMode(ModeColumns, Protocol):
     """Say which rows a stored table has."""
 
+    def of(self, rule: TableRule) -> TableMode:
+        """Return the mode with the options of a table's rule."""
+        ...
+
     def merged(self, newest: NewestEvents) -> KeyedRows:
         """Return what a step changes in the rows of a table with a key."""
         ...
@@ -198,6 +210,10 @@ class TableMode(ModeColumns, Protocol):
 
     def emptied(self, rows: pa.Table, emptied: Emptied) -> pa.Table:
         """Return what is left of stored rows when the source's table is emptied, or a snapshot states it again."""
+        ...
+
+    def expired(self, now: datetime) -> pc.Expression | None:
+        """Return the condition of stored rows that maintenance removes, None where all stay."""
         ...
 
     def rekeyed(self, rows: pa.Table, key: Sequence[str]) -> pa.Table:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import partial
 
 import numpy as np
@@ -20,11 +21,15 @@ from airflow_provider_cdc.core.apply.modes.contract import (
     with_values,
 )
 from airflow_provider_cdc.core.apply.modes.mirror import Mirror
+from airflow_provider_cdc.core.apply.rewinding import rewind_needed
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, numbers_among
 from airflow_provider_cdc.core.apply.source_order import of_snapshots
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
+from airflow_provider_cdc.core.config.table_patterns import is_pattern
+from airflow_provider_cdc.core.config.tables import TableRule
 from airflow_provider_cdc.core.shapes.columns import MODE_IDS, SOURCE_TIME, RowInputs, SourceColumns, TargetColumn
+from airflow_provider_cdc.core.timeline.timeline import SchemaVersion
 
 VALID_FROM, VALID_TO, CURRENT = "_cdc_valid_from", "_cdc_valid_to", "_cdc_current"
 FROM, TO = "_cdc_from_position", "_cdc_to_position"
@@ -32,7 +37,11 @@ _IDS = {name: MODE_IDS - 20 - number for number, name in enumerate((VALID_FROM, 
 
 
 class History(Mirror):
-    """The stored table has a row for each version of a row: a version begins at a change and ends at the next one."""
+    """The stored table has a row for each version of a row: a version begins at a change and ends at the next one.
+
+    :param track: names or shell patterns of columns of which only another value makes a version; all changes do if it
+        is empty.
+    """
 
     name: str = "history"
     is_mirror = False
@@ -42,7 +51,36 @@ class History(Mirror):
     of_change: tuple[str, ...] = ("source_time",)
     of_source: pc.Expression | None = pc.field(CURRENT)
 
-    def columns(self, source: SourceColumns) -> list[TargetColumn]:
+    def __init__(self, track: Sequence[str] = ()) -> None:
+        self._track = tuple(track)
+        self.named = tuple(name for name in track if not is_pattern(name))
+
+    def of(self, rule: TableRule) -> History:
+        """Return the mode with the options of a table's rule."""
+        return History(rule.track) if rule.track else self
+
+    def barriers(self, versions: Sequence[SchemaVersion]) -> list[int]:
+        """Return the versions before which other ones of their columns were tracked: rows are compared by these."""
+        if not self._track:
+            return []
+        tracked = [self._tracked(versions, number) for number in range(len(versions))]
+        return [
+            number
+            for number in range(1, len(versions))
+            if tracked[number - 1] != tracked[number] & {one.id for one in versions[number - 1].schema.columns}
+        ]
+
+    def _tracked(self, versions: Sequence[SchemaVersion], number: int) -> frozenset[int]:
+        """Return the ids of the columns that are tracked under a schema version; one with another name now stays so."""
+        named = {
+            column.id
+            for version in versions[: number + 1]
+            for column in version.schema.columns
+            if any(fnmatchcase(column.name.lower(), pattern.lower()) for pattern in self._track)
+        }
+        return frozenset(one.id for one in versions[number].schema.columns if one.id in named and not one.dropped)
+
+    def columns(self, source: SourceColumns, others: Sequence[TargetColumn]) -> list[TargetColumn]:
         """Return begin and end by time and by position, and whether the version is the row now.
 
         :raises DataError: ``mode.needs_key``.
@@ -64,6 +102,8 @@ class History(Mirror):
         Of keys that changed late all changes from the late one on are at hand, and their versions are made again.
         """
         events = newest.events
+        if self._track:
+            _demand_in_time(newest)
         alive = events.fills & newest.passing()
         made = newest.rows_after(np.flatnonzero(alive))
         row_of: IntArray = np.full(newest.typer.changes.rows.num_rows, -1)
@@ -87,6 +127,9 @@ class History(Mirror):
             pa.concat_arrays([stored.column(VALID_FROM, covering), newest.times(order)]),
             np.r_[np.zeros(len(covering), dtype=bool), of_snapshots(newest.typer.changes.rows)[events.rows[order]]],
         ).without_repeats(_values(newest, rows))
+        if self._track:
+            tracked = self._tracked(newest.typer.timeline.versions, newest.last)
+            spans = spans.joined(_values(newest, rows, tracked))
         versions, ends = spans.versions(rows, len(covering))
         deletes = stored.vanished(versions.select([*events.keys.column_names, FROM]))
         return KeyedRows(TypedRows(versions.filter(pa.array(ends)), np.empty(0, np.int64), {}), deletes)
@@ -114,11 +157,33 @@ def _lasts(groups: IntArray, moments: IntArray) -> BoolArray:
     return last
 
 
-def _values(newest: NewestEvents, rows: pa.Table) -> IntArray:
-    """Return numbers of rows that are equal where nothing but the change that made them differs."""
+def _values(newest: NewestEvents, rows: pa.Table, some: Collection[int] | None = None) -> IntArray:
+    """Return numbers of rows that are equal where nothing but the change that made them differs.
+
+    :param some: ids of the columns that count, None for all.
+    """
     columns = newest.typer.mapper.columns(newest.last)
-    names = [column.name for column in columns if not column.mark.startswith(("metadata", "mode"))]
-    return group_numbers([rows.column(name) for name in names]) if rows.num_rows else np.empty(0, dtype=np.int64)
+    columns = tuple(column for column in columns if not column.mark.startswith(("metadata", "mode")))
+    names = [column.name for column in columns if some is None or column.id in some]
+    none: IntArray = np.zeros(rows.num_rows, dtype=np.int64)
+    return group_numbers([rows.column(name) for name in names]) if rows.num_rows and names else none
+
+
+def _demand_in_time(newest: NewestEvents) -> None:
+    """Demand changes in the order of the source: a version has no values but its last ones.
+
+    :raises RewindNeeded: one is older than what its row went through.
+    """
+    events, applied = newest.events, newest.applied[newest.events.rows]
+    positions = newest.typer.changes.rows.column("position").combine_chunks()
+    changes = group_numbers([pa.array(events.groups), positions.take(pa.array(events.rows))])
+    fresh = newest.fresh & ~np.isin(changes, changes[applied])  # others came again
+    late = fresh & np.isin(events.groups, events.groups[newest.from_first(fresh) & applied])
+    if late.any():
+        first: str = pc.min(positions.take(pa.array(events.rows[late]))).as_py()
+        raise rewind_needed(
+            str(newest.typer.timeline.last_name), "changes came late of rows that are not tracked whole", first
+        )
 
 
 class _StoredVersions:
@@ -202,6 +267,18 @@ class _Spans:
         same &= self.read | (self.rows < 0)
         return self._take(np.flatnonzero(~same))
 
+    def joined(self, tracked: IntArray) -> _Spans:
+        """Return them with those as one that follow each other with equal values: its row is the last one.
+
+        :param tracked: number of each row's values that count.
+        """
+        value = np.where(self.rows >= 0, np.append(tracked, -1)[self.rows], -1)
+        goes_on: BoolArray = np.zeros(len(value), dtype=bool)
+        goes_on[1:] = self._follows()[:-1] & (value[1:] == value[:-1]) & (self.rows[1:] >= 0)
+        begins = np.flatnonzero(~goes_on)
+        lasts = np.append(begins[1:], len(value)) - 1
+        return replace(self._take(begins), rows=self.rows[lasts[: len(begins)]])
+
     def versions(self, rows: pa.Table, stored: int) -> tuple[pa.Table, BoolArray]:
         """Return the versions with their ends, and which of them are not stored so.
 
@@ -211,6 +288,8 @@ class _Spans:
         behind = pa.array(np.minimum(there + 1, max(len(self.groups) - 1, 0)), mask=~follows[there])
         versions = rows.take(pa.array(self.rows[there]))
         before = versions.column(TO)
+        versions = with_values(versions, FROM, self.positions.take(pa.array(there)))
+        versions = with_values(versions, VALID_FROM, self.times.take(pa.array(there)))
         versions = with_values(versions, TO, self.positions.take(behind))
         versions = with_values(versions, VALID_TO, self.times.take(behind))
         versions = with_values(versions, CURRENT, pa.array(~follows[there]))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +22,17 @@ from airflow_provider_cdc.core.apply.modes.mirror import Mirror
 from airflow_provider_cdc.core.apply.row_sets import numbers_among
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
+from airflow_provider_cdc.core.config.tables import TableRule
 from airflow_provider_cdc.core.shapes.columns import MODE_IDS, SOURCE_TIME, RowInputs, SourceColumns, TargetColumn
 
 DELETED, DELETED_AT = "_cdc_deleted", "_cdc_deleted_at"
 
 
 class SoftDelete(Mirror):
-    """A row that the source deletes stays with its last values, flagged, with the time of its delete."""
+    """A row that the source deletes stays with its last values, flagged, with the time of its delete.
+
+    :param days: after which maintenance removes it, None for never.
+    """
 
     name: str = "soft_delete"
     is_mirror = False
@@ -35,7 +40,21 @@ class SoftDelete(Mirror):
     of_change: tuple[str, ...] = ("source_time",)
     of_source: pc.Expression | None = ~pc.field(DELETED)
 
-    def columns(self, source: SourceColumns) -> list[TargetColumn]:
+    def __init__(self, days: float | None = None) -> None:
+        self._days = days
+
+    def of(self, rule: TableRule) -> SoftDelete:
+        """Return the mode with the options of a table's rule."""
+        return SoftDelete(rule.soft_delete_days) if rule.soft_delete_days else self
+
+    def expired(self, now: datetime) -> pc.Expression | None:
+        """Return the condition of rows that were flagged too long ago; those without a time stay."""
+        if self._days is None:
+            return None
+        until = pa.scalar(now - timedelta(days=self._days), SOURCE_TIME)
+        return pc.coalesce(pc.field(DELETED) & (pc.field(DELETED_AT) < until), pc.scalar(False))
+
+    def columns(self, source: SourceColumns, others: Sequence[TargetColumn]) -> list[TargetColumn]:
         """Return the flag and the time.
 
         :raises DataError: ``mode.needs_key``.
