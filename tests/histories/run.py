@@ -442,14 +442,15 @@ class Replay:
     def _leftovers(self, picture: Picture, excused: set[Name]) -> list[str]:
         """Return which names that no table has any more hold rows."""
         dropped = {state.location for state in self.states.values() if state.state == "dropped"}
-        # a parked table that was renamed stays where it is until it goes on
-        stays = {state.location for state in self.states.values() if state.table_id in self.parked}
-        gone = {name for name in picture.renamed_away if self._path(name) not in stays}
+        gone = set(picture.renamed_away)
         if self.case.on_drop == "keep":
             # what a dropped table leaves is kept, at its name's location
             gone = {name for name in gone if self._path(name) not in dropped}
         else:
             gone |= picture.dropped
+        # a parked table that was renamed stays where it is until it goes on
+        stays = {state.location for state in self.states.values() if state.table_id in self.parked}
+        excused = {*excused, *(name for name in gone if self._path(name) in stays)}
         problems = []
         for name in gone - excused:
             rows = self._rows(name)
