@@ -10,12 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_provider_cdc.core.documents import Rebuild
+from spark_jobs.driver.run_batch import sync
 from spark_jobs.sinks.registry import open_sink
 from tests.histories.debezium_records import row
 from tests.histories.described_tables import described
 from tests.histories.log import Log
 from tests.histories.moded_table import BEGIN, CREATE, at, gone, put, snapshot, statement, synced
 from tests.histories.records import Record
+from tests.histories.run import inline
 from tests.histories.scripted import Script
 from tests.sinks.kinds import options_of
 
@@ -98,6 +101,20 @@ def test_it_is_so_in_tables_of_iceberg(mode: str, log: Log, tmp_path: Path) -> N
     for batch in BATCHES["a part of the rows behind what follows them"]:
         script.send(*batch)
         script.sync()
+    demand(script, EXPECTED[mode])
+
+
+@pytest.mark.parametrize("mode", EXPECTED)
+def test_a_table_that_is_made_again_has_what_snapshots_lacked(mode: str, log: Log, lake: Path, tmp_path: Path) -> None:
+    script = Script(log, lake, tables={"shop.t": {"mode": mode}})
+    for batch in BATCHES["a part of the rows behind what follows them"]:
+        script.send(*batch)
+        script.sync()
+    order = Rebuild(["shop.t"], compared=True)
+    job = replace(script._job(script.ends), order=order, scratch=str(tmp_path / "scratch"))
+    (line,) = sync(job, {}, inline, lambda text: None).tables
+    assert line.contradictions == {}
+    script.sync(rebuild=Rebuild(["shop.t"]))
     demand(script, EXPECTED[mode])
 
 
