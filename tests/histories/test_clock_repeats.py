@@ -74,6 +74,17 @@ def test_an_old_row_that_comes_again_does_not_bring_back_what_was_changed_since(
     assert content(script) == Counter([(1, 2), (2, 1)])
 
 
+@pytest.mark.parametrize("mode", ["mirror", "soft_delete"])
+def test_an_old_row_that_comes_again_with_a_late_one_of_another_key_flags_nothing(script: Script, mode: str) -> None:
+    script.tables = {"shop.t": {"mode": mode}}
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1), row(20, "UPDATE", 1, 2, old=1))
+    script.sync()
+    script.send(row(5, "INSERT", 2, 1, partition=1), row(LATER, "INSERT", 1, 1, partition=2))
+    script.sync()
+    flags = (False, None) if mode == "soft_delete" else ()
+    assert content(script) == Counter([(1, 2, *flags), (2, 1, *flags)])
+
+
 @pytest.mark.parametrize("batches", [1, 2])
 def test_rows_sent_again_behind_the_drop_of_their_key_do_not_count(script: Script, batches: int) -> None:
     """Without a key they would look like new rows, but they state the key that the table had."""

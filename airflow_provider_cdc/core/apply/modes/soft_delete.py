@@ -75,7 +75,9 @@ class SoftDelete(Mirror):
         order, begins = newest.by_key
         unapplied = newest.unapplied
         winners = winners[np.isin(events.groups[winners], events.groups[unapplied])]
-        alive = events.fills & newest.passing() & unapplied
+        counts = unapplied.copy()
+        counts[winners] = True  # by a clock, behind one that was applied others may stand that only came again
+        alive = events.fills & newest.passing() & counts
         numbers = np.arange(len(order))
         last_alive = np.maximum.accumulate(np.where(alive[order], numbers, -1))
         place_of: IntArray = np.empty(len(order), dtype=np.int64)
