@@ -85,6 +85,17 @@ def test_an_old_row_that_comes_again_with_a_late_one_of_another_key_flags_nothin
     assert content(script) == Counter([(1, 2, *flags), (2, 1, *flags)])
 
 
+def test_a_row_goes_with_the_values_that_it_had_where_an_older_one_came_again(script: Script) -> None:
+    script.tables = {"shop.t": {"mode": "soft_delete", "columns": {"metadata": {"op": "_op"}}}}
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1), row(20, "UPDATE", 1, 2, old=1))
+    script.sync()
+    script.send(row(5, "INSERT", 2, 1, partition=1), row(LATER, "INSERT", 1, 1, partition=2))
+    script.send(row(LATER + SOON, "DELETE", 1, 2, second=9))
+    script.sync()
+    rows = DeltaTable(table_location(str(script.root), "shop", "t")).to_pyarrow_table().to_pylist()
+    assert sorted(tuple(one.values())[:4] for one in rows) == [(1, 2, "update", True), (2, 1, "insert", False)]
+
+
 @pytest.mark.parametrize("batches", [1, 2])
 def test_rows_sent_again_behind_the_drop_of_their_key_do_not_count(script: Script, batches: int) -> None:
     """Without a key they would look like new rows, but they state the key that the table had."""

@@ -19,7 +19,7 @@ from airflow_provider_cdc.core.apply.modes.contract import (
     with_values,
 )
 from airflow_provider_cdc.core.apply.modes.mirror import Mirror
-from airflow_provider_cdc.core.apply.row_sets import numbers_among
+from airflow_provider_cdc.core.apply.row_sets import group_numbers, numbers_among
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.config.tables import TableRule
@@ -77,7 +77,7 @@ class SoftDelete(Mirror):
         winners = winners[np.isin(events.groups[winners], events.groups[unapplied])]
         counts = unapplied.copy()
         counts[winners] = True  # by a clock, behind one that was applied others may stand that only came again
-        alive = events.fills & newest.passing() & counts
+        alive = events.fills & newest.passing() & counts & _as_it_went(newest, winners)
         numbers = np.arange(len(order))
         last_alive = np.maximum.accumulate(np.where(alive[order], numbers, -1))
         place_of: IntArray = np.empty(len(order), dtype=np.int64)
@@ -126,6 +126,34 @@ def _with_flags(rows: pa.Table, flagged: BoolArray, times: pa.Array | pa.Chunked
     mask = pa.array(flagged)
     rows = with_values(rows, DELETED, pc.or_(rows.column(DELETED), mask))
     return with_values(rows, DELETED_AT, pc.if_else(mask, times, rows.column(DELETED_AT)))
+
+
+def _as_it_went(newest: NewestEvents, winners: IntArray) -> BoolArray:
+    """Return which events may have made the last row of a key: by a clock, copies of older ones may stand behind it.
+
+    Where a change says the row that went, that is one with the same values, if there is one.
+
+    :param winners: the newest event of each key.
+    """
+    typer, events = newest.typer, newest.events
+    may: BoolArray = np.ones(len(events.rows), dtype=bool)
+    went = winners[~events.fills[winners] & typer.image("before").there[events.rows[winners]]]
+    if typer.wire.order != "clock" or not len(went):
+        return may
+    takes = np.flatnonzero(events.fills & np.isin(events.groups, events.groups[went]))
+    with typer.aside():
+        said = typer.typed(np.unique(events.rows[went]), "before", newest.last)
+        made = typer.typed(np.unique(events.rows[takes]), "after", newest.last, partial=typer.wire.partial_images)
+    columns = typer.mapper.columns(newest.last)
+    names = [column.name for column in columns if not column.mark.startswith(("metadata", "mode"))]
+    values = group_numbers(pa.concat_tables([said.rows.select(names), made.rows.select(names)]).columns)
+    before, after = (np.full(len(newest.applied), -1 - number) for number in range(2))  # numbers of values by row
+    before[said.row_indexes], after[made.row_indexes] = np.split(values, [said.rows.num_rows])
+    said_of: IntArray = np.full(int(events.groups.max()) + 1, -1)
+    said_of[events.groups[went]] = before[events.rows[went]]
+    same = after[events.rows[takes]] == said_of[events.groups[takes]]
+    may[takes] = same | ~np.isin(events.groups[takes], events.groups[takes[same]])
+    return may
 
 
 def _first_fresh(newest: NewestEvents, order: IntArray, begins: IntArray) -> IntArray:
