@@ -40,14 +40,15 @@ def statement(text: str, pos: int) -> Record:
 
 
 def snapshot(pos: int, rows: dict[int, str], columns: dict[str, str] | None = None, **more: Any) -> list[Record]:
-    """Return a full snapshot: what describes the table, and its rows.
+    """Return a full snapshot: the two statements that describe the table, and its rows.
 
     :param more: further values of each row.
     """
     described = {"t": (columns or {"id": "int", "v": "varchar"}, ("id",))}
     images = [{"id": key, "v": v, **more} for key, v in rows.items()]
     read = [row("r", "t", pos, image, key=("id",), mark="true", time=pos) for image in images]
-    return [*snapshot_ddl(pos, described, time=pos), *read]
+    statements = [one for one in snapshot_ddl(pos, described, time=pos) if b" TABLE " in (one.value or b"")]
+    return [*statements, *read]
 
 
 def at(pos: int | None) -> datetime | None:
