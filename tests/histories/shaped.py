@@ -327,6 +327,8 @@ class ShapedReplay(WithApprovals):
             ended = lake.filter(pc.invert(lake["_cdc_current"]))
             lake = lake.filter(lake["_cdc_current"])
             moved = bool(rule.track) and any(op == "moved to" for op, _ in content.feed or ())  # of which one may go on
+            more = [column for column in content.structure.columns if column.name not in content.structure.key]
+            moved |= any(_matches(column, name) for column in more for name in rule.track)  # it has such a name now
             if content.feed is not None and content.has_first_key and rule.null is None and not moved:
                 there = [row for op, row in content.feed if op not in ("delete", "moved from", "truncate")]
                 there = lasts(content) if rule.track else there
