@@ -48,8 +48,6 @@ def demo(args: Namespace) -> int:
             raise ConfigurationError(
                 [f"--sink {sink}: {library} is missing: pip install 'airflow-provider-cdc[{sink}]'"]
             )
-        if args.spark and importlib.util.find_spec("pyspark") is None:
-            raise ConfigurationError(["--spark: pyspark is missing: pip install 'airflow-provider-cdc[spark,java]'"])
         folder = _folder(args.folder)
 
         from airflow_provider_cdc.demo.screen import DemoScreen
@@ -95,7 +93,8 @@ def _in_airflow(story: ShopStory, screen: DemoScreen, *, keep: bool) -> int:
     from airflow_provider_cdc.demo.standalone import USER, Standalone
     from airflow_provider_cdc.surface.links import page_address
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell lets programs in the background ignore the former
+        signal.signal(number, signal.default_int_handler)
     log = ShopLog.until(datetime.now(UTC).replace(minute=0, second=0, microsecond=0))
     last = log.phases[-1]
     with ExitStack() as stack, suppress(KeyboardInterrupt):

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.catalog import load_catalog
+from pyiceberg.utils.config import Config
 
 from airflow_provider_cdc.ledger.database import Database
 from airflow_provider_cdc.plugins.equality_rows import equality
@@ -34,11 +36,13 @@ def test_lines_of_iceberg_tables_read_the_versions_of_their_batch(
     url = f"sqlite:///{site.ledger}"
     with Database(url, read_only=True).reading() as connection:
         lines = equality(connection, "shop")["equality"]["reads"]
-    site.feed(1)
-    assert site.sync().code == 0
-    # what "the settings of the catalog" are for pyiceberg
+    # what "the settings of the catalog" are for pyiceberg, which looks when it is imported
     monkeypatch.setenv("PYICEBERG_CATALOG__CDC__TYPE", "sql")
     monkeypatch.setenv("PYICEBERG_CATALOG__CDC__URI", f"sqlite:///{site.lake / 'catalog.db'}")
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+    customers = load_catalog("cdc").load_table("shop.customers")
+    customers.delete("id > 0")
+    assert customers.scan().count() == 0
     names: dict[str, Any] = {}
     reads = [line for line in lines if line.startswith("read(")]
     exec("\n".join(line for line in lines if line not in reads), names)
