@@ -219,6 +219,14 @@ _DEMO = (
         },
     ),
     Argument(("--sink",), {"default": "delta", "help": "kind of the tables, as sink.type (default: delta)"}),
+    Argument(("--spark",), {"action": "store_true", "help": "on a Spark of this machine; needs the extra spark"}),
+    Argument(
+        ("--airflow",),
+        {
+            "action": "store_true",
+            "help": "in an Airflow of its own with the page; address and login are printed, Ctrl-C ends and removes it",
+        },
+    ),
     _JSON,
 )
 
@@ -325,7 +333,13 @@ def program() -> int:
     gc.set_threshold(50_000)
     atexit.register(gc.freeze)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts a thread a core; each runs in a loop for a while
+    _look_in_database()
     return main()
+
+
+def _look_in_database() -> None:
+    """Let Airflow find connections in its database, too, as its own commands about connections do."""
+    os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
 
 
 def airflow_commands() -> list[Any]:
@@ -334,6 +348,7 @@ def airflow_commands() -> list[Any]:
 
     def action(verb: Verb) -> Any:
         def call(args: argparse.Namespace) -> None:
+            _look_in_database()
             sys.exit(_function(verb.home)(args))
 
         arguments = [Arg(flags=argument.flags, **argument.settings) for argument in verb.arguments]

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from airflow_provider_cdc.batch.job import JobMaker
 from airflow_provider_cdc.batch.lake_question import ask
 from airflow_provider_cdc.batch.planned_batch import this_process
-from airflow_provider_cdc.connections.lookup import ledger_url
+from airflow_provider_cdc.connections.lookup import ledger_url, sink_options
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Adoption
 from airflow_provider_cdc.core.lake.own_lake import LakeIdentity
@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.model.status import BatchStatus
 from airflow_provider_cdc.engine import Stopper
 from airflow_provider_cdc.ledger import Batch, Ledger, Owner
 from airflow_provider_cdc.ledger.records import SYNC
+from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables
 
 
 def adopt(
@@ -46,5 +47,5 @@ def adopt(
         if result.error is not None:
             raise result.error
         assert result.lake is not None, "an adoption ends with the lake's identity"
-        ledger.adopt(lease, result.lake.document())
+        ledger.adopt(lease, PipelineTables(pipeline, sink_options).lake_document(result.lake))
         return result.lake

@@ -28,6 +28,12 @@ def as_pipeline(pipeline: PipelineLike) -> CdcPipeline:
     return CdcPipeline.from_dict(pipeline) if isinstance(pipeline, Mapping) else CdcPipeline.from_yaml(pipeline)
 
 
+def file_of(pipeline: PipelineLike, name: str) -> str:
+    """Return the path of a pipeline's file, or one that has its name."""
+    text = str(pipeline) if isinstance(pipeline, str | Path) else "\n"
+    return f"{name}.yaml" if "\n" in text else text
+
+
 def refuse_template(name: str, value: str) -> None:
     """Raise for a template that was not rendered.
 

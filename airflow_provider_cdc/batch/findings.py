@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.core.printable import printable
 
 
 @dataclass(frozen=True)
@@ -37,3 +38,10 @@ def checked(check: str, ask: Callable[[], str]) -> Finding:
         return Finding(check, False, error.headline, error.hint or "correct the pipeline or its connection")
     except OSError as error:
         return Finding(check, False, str(error), "check the path and the rights on it")
+
+
+def verdict(findings: Iterable[Finding]) -> tuple[bool, str]:
+    """Return for the test button of a connection's form whether nothing failed, and the findings."""
+    looked = list(findings)
+    lines = [f"{one.check}: {one.message}" + (f" -> {one.hint}" if one.hint and not one.ok else "") for one in looked]
+    return all(one.ok is not False for one in looked), printable("; ".join(lines))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import getpass
 import json
 import os
@@ -16,6 +17,7 @@ from pathlib import Path
 from airflow_provider_cdc.batch.job import JobMaker
 from airflow_provider_cdc.batch.registration import register_tables
 from airflow_provider_cdc.batch.result import BatchResult, published, schema_change_id, table_states
+from airflow_provider_cdc.connections.lookup import sink_options
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import JobDocument, Progress, Result
 from airflow_provider_cdc.core.errors import NEW_GENERATION, CdcError, DataError, SinkError, UnavailableError
@@ -23,8 +25,27 @@ from airflow_provider_cdc.core.lake.own_lake import LakeIdentity, demand_same_la
 from airflow_provider_cdc.engine import EngineTask, Stopper
 from airflow_provider_cdc.ledger import Batch, Lease, Ledger
 from airflow_provider_cdc.reporting.reporter import Reporter
+from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables
 
 _FIRST_RECORD, _RECORD_EACH = 10.0, 30.0  # seconds: for batches that last, the ledger gets a record
+
+
+@contextmanager
+def _writing(root: str) -> Iterator[None]:
+    """Turn errors of writing a document to the lake into errors that say what to do.
+
+    :raises SinkError: ``sink.not_writable``.
+    :raises UnavailableError: ``log.unavailable``, its disk is full.
+    """
+    try:
+        yield
+    except OSError as error:
+        text, where = f"the lake cannot be written: {error.strerror}", {"root": root}
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            hint = "free some space, then run again; nothing was read and nothing was committed"
+            raise UnavailableError("log.unavailable", text, where=where, hint=hint) from None
+        hint = "mount it or correct the root; nothing was read and nothing was committed"
+        raise SinkError("sink.not_writable", text, where=where, hint=hint) from None
 
 
 def this_process() -> str:
@@ -88,7 +109,9 @@ class PlannedBatch:
             small.warnings = register_tables(self._pipeline, self._lease, lambda: after, self._stopper.check) or None
             states = {state.table_id: state.document() for state in result.states}
             changes = [{**change, "id": schema_change_id(change)} for change in result.new_schema_changes]
-            lake = None if result.lake is None else result.lake.document()
+            lake = (
+                None if result.lake is None else PipelineTables(self._pipeline, sink_options).lake_document(result.lake)
+            )
             document, fingerprint = small.document(), result.fingerprint
             self._ledger.commit(
                 self._lease, self._batch.seq, document, states, changes, fingerprint=fingerprint, lake=lake
@@ -128,16 +151,9 @@ class PlannedBatch:
         holder, folder_of_pipeline = f"{self._ledger.id}-{self._lease.token}", Path(root) / "_cdc" / self._pipeline.name
         self._demand_same_lake(folder_of_pipeline / "lake.json")
         own = folder_of_pipeline / "jobs" / str(self._batch.seq) / holder
-        try:
+        with _writing(root):
             own.mkdir(parents=True, exist_ok=True)
             (own / "job.json").touch()
-        except OSError as error:
-            raise SinkError(
-                "sink.not_writable",
-                f"the lake cannot be written: {error.strerror}",
-                where={"root": self._pipeline.lake.root},
-                hint="mount it or correct the root; nothing was read and nothing was committed",
-            ) from None
         yield own
 
     def _demand_same_lake(self, file: Path) -> None:
@@ -163,8 +179,9 @@ class PlannedBatch:
         from airflow_provider_cdc.engine.payload import payload
 
         paths = folder / "job.json", folder / "result.json"
-        paths[1].unlink(missing_ok=True)
-        paths[0].write_text(json.dumps(job.document()), encoding="utf-8")
+        with _writing(self._pipeline.lake.root):
+            paths[1].unlink(missing_ok=True)
+            paths[0].write_text(json.dumps(job.document()), encoding="utf-8")
         name = f"{job.pipeline} {job.seq}"
         with self._say.engine() as show:
             task = EngineTask(

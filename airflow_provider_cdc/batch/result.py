@@ -136,11 +136,6 @@ class BatchResult(Document):
         """Rebuild from :meth:`document`."""
         return from_plain(cls, {**data, "error": error_in(data)})
 
-    def describe_unsettled(self, status: TableStatus, most: int) -> str:
-        """Name tables that are parked or wait, with their reasons."""
-        tables = (self.parked if status == TableStatus.PARKED else self.waiting) or []
-        return "; ".join(f"{table.name}: {table.reason}" for table in tables[:most])
-
 
 def quarantine_line(entry: Mapping[str, Any]) -> str:
     """Return place, table and code or reason of a record or row that could not be carried, never its values.

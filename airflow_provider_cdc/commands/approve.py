@@ -16,6 +16,7 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import NEW_GENERATION, ConfigurationError, DataError
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.timeline.asked_changes import DENIABLE, AskedChange
+from airflow_provider_cdc.observability.remedies import copyable
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.ledger import Ledger
@@ -137,7 +138,7 @@ def _print_costs(pipeline: str, waiting: Sequence[AskedChange]) -> None:
         if item.cost is not None:
             print(printable(f"{item.name}, as of {item.cost.at}:"))
             for sentence in item.cost.sentences(str(item.name)):
-                print(printable(f"  {sentence.replace('PIPELINE.yaml', pipeline)}"))
+                print(printable(f"  {copyable(sentence, pipeline)}"))
             print()
 
 

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import signal
 import sys
 import tempfile
 from argparse import Namespace
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,9 +27,13 @@ DIFFERS = 1
 
 _INTRODUCTION = """\
 A web shop's database, as Debezium captured it: its snapshot and six hours of orders, payments and migrations.
-Each hour is appended to the files of its topics; then a batch applies it, in this process's own children and without
-Kafka or Spark, and every {sink} table is compared with what SQL showed in the database at that moment.
+Each hour is appended to the files of its topics; then a batch applies it, {where},
+and every {sink} table is compared with what SQL showed in the database at that moment.
 """
+_WHERE = {
+    False: "in this process's own children and without Kafka or Spark",
+    True: "on a Spark of this machine and without Kafka",
+}
 
 
 def demo(args: Namespace) -> int:
@@ -51,10 +58,12 @@ def demo(args: Namespace) -> int:
         stopper = Stopper()
         signal.signal(signal.SIGTERM, lambda *_: stopper("SIGTERM"))
         screen = DemoScreen(sys.stderr if args.json else sys.stdout)
-        screen.line(_INTRODUCTION.format(sink=sink.capitalize()))
+        screen.line(_INTRODUCTION.format(sink=sink.capitalize(), where=_WHERE[args.spark]))
         try:
             screen.step("reading the recorded log")
-            story = ShopStory(folder, sink, screen)
+            story = ShopStory(folder, sink, "spark" if args.spark else "inline", screen)
+            if args.airflow:
+                return _in_airflow(story, screen, keep=args.folder is not None)
             hours = story.hours(stopper, ShopLog())
         finally:
             screen.close()
@@ -73,6 +82,39 @@ def demo(args: Namespace) -> int:
         return DONE if equal else DIFFERS
 
     return guarded(work, as_json=args.json)
+
+
+def _in_airflow(story: ShopStory, screen: DemoScreen, *, keep: bool) -> int:
+    """Let an Airflow of its own run the hours, until a person ends it; nothing of it is left then.
+
+    :param keep: whether log, tables and ledger stay.
+    """
+    from airflow_provider_cdc.demo.shop_log import ShopLog
+    from airflow_provider_cdc.demo.standalone import USER, Standalone
+    from airflow_provider_cdc.surface.links import page_address
+
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell lets programs in the background ignore the former
+        signal.signal(number, signal.default_int_handler)
+    log = ShopLog.until(datetime.now(UTC).replace(minute=0, second=0, microsecond=0))
+    last = log.phases[-1]
+    with ExitStack() as stack, suppress(KeyboardInterrupt):
+        for made in Standalone.made(story.folder) if keep else (story.folder,):
+            stack.callback(shutil.rmtree, made, ignore_errors=True)
+        for phase in log.phases:
+            story.feed(phase, log)
+        airflow = Standalone(story.folder, story.file, story.pipeline.ledger, log.phases[0].start)
+        stack.callback(airflow.stop)
+        screen.step("Airflow starts")
+        airflow.wait_until_ready()
+        screen.line(f"Airflow is at {airflow.url}: user {USER}, password {airflow.password}")
+        screen.line(f"The page of the pipeline: {airflow.url}{page_address(story.pipeline.name)}")
+        screen.line("Its DAG catches up the hours. Ctrl-C ends it and removes it.\n")
+        for batch in story.followed(last):
+            screen.line(f"batch {batch.seq}, up to {batch.until}: {batch.records} records")
+        verdict = story.verdict(last)
+        screen.line(f"{verdict.equal} of {len(verdict.problems)} tables equal the database, {verdict.rows} rows.")
+        signal.pause()
+    return DONE
 
 
 def _folder(stated: str | None) -> Path:

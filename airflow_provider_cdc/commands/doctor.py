@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 from argparse import Namespace
@@ -22,6 +23,7 @@ from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables
 
+_LEAST_FREE = 1 << 20  # bytes: nothing can be written with less
 _REQUIRED = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -205,6 +207,8 @@ def _folder(root: str, key: str) -> str:
         folder = folder.parent
     if not os.access(folder, os.W_OK | os.X_OK):
         raise SinkError("sink.not_writable", f"{folder} cannot be written", hint=f"check {key} and the rights on it")
+    if shutil.disk_usage(folder).free < _LEAST_FREE:
+        raise SinkError("log.unavailable", f"the disk of {folder} is full", hint="free some space")
     return f"{root} can be written" + ("" if folder == Path(root) else f" (will be created below {folder})")
 
 

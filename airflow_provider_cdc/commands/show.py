@@ -30,12 +30,14 @@ def tables(args: Namespace) -> int:
         from airflow_provider_cdc.batch.table_history import table_history
         from airflow_provider_cdc.connections.lookup import ledger_url
         from airflow_provider_cdc.ledger import Ledger
+        from airflow_provider_cdc.plugins.needs import need_lines, needs_in
 
         pipeline = CdcPipeline.from_yaml(args.pipeline)
-        opened = Ledger(ledger_url(pipeline.ledger))
+        url = ledger_url(pipeline.ledger)
+        opened = Ledger(url)
         if args.history:
             return _show_history(table_history(pipeline, opened), as_json=args.json)
-        documents = table_documents(table_states(opened, pipeline.name).values(), pipeline.sink.root)
+        documents = table_documents(table_states(opened, pipeline.name).values(), pipeline.sink.root, args.pipeline)
         stale = stale_rows(pipeline, opened)
         for document in documents:
             document["stale_rows"] = stale.get(f"{document['database']}.{document['table']}", 0)
@@ -51,13 +53,14 @@ def tables(args: Namespace) -> int:
                     t["stale_rows"],
                     t["proved"],
                     sum(t["contradictions"].values()),
-                    t["reason"],
+                    t["reason"].partition(" -> ")[0],
                 )
                 for t in documents
             ]
-            print_table(
-                ("table", "state", "columns", "source time", "stale rows", "proved", "contradictions", "reason"), rows
-            )
+            head = ("table", "state", "columns", "source time", "stale rows", "proved", "contradictions", "reason")
+            print_table(head, rows)
+            for need in needs_in(url, pipeline.name, args.pipeline):
+                print("", *need_lines(need), sep="\n")
         return DONE
 
     return guarded(work, as_json=args.json)
@@ -95,7 +98,8 @@ def ledger(args: Namespace) -> int:
         from airflow_provider_cdc.ledger import Ledger
 
         pipeline = CdcPipeline.from_yaml(args.pipeline)
-        batches = Ledger(ledger_url(pipeline.ledger)).batches(pipeline.name)
+        opened = Ledger(ledger_url(pipeline.ledger))
+        batches, holder = opened.batches(pipeline.name), opened.holder(pipeline.name)
         documents = [_without(batch.document(), "pipeline", "result", "topics") for batch in batches]
         if args.json:
             print_json(documents)
@@ -105,6 +109,10 @@ def ledger(args: Namespace) -> int:
                 for b, d in zip(batches, documents, strict=True)
             ]
             print_table(("seq", "status", "outcome", "offsets", "until", "committed at"), rows)
+            if holder is not None:
+                print(
+                    printable(f"\nheld by {holder['owner']} since {holder['since']}, at least until {holder['until']}")
+                )
         return DONE
 
     return guarded(work, as_json=args.json)
@@ -157,10 +165,11 @@ def _print_formats(documents: list[dict[str, Any]]) -> None:
         print_table(("format", "option", "meaning"), options)
 
 
-def table_documents(states: Iterable[TableState], root: str = "") -> list[dict[str, Any]]:
+def table_documents(states: Iterable[TableState], root: str = "", file: str = "") -> list[dict[str, Any]]:
     """Return one document for each table name: that of the table which has the name now.
 
     :param root: of the lake; without it locations are places below the root.
+    :param file: of the pipeline; what to do about a table that has stopped is said with it.
     """
     states = list(states)
     newest: dict[tuple[str, str], TableState] = {}
@@ -173,8 +182,21 @@ def table_documents(states: Iterable[TableState], root: str = "") -> list[dict[s
     documents = []
     for state in current:
         owns = owners.get(state.location, state.table_id) == state.table_id
-        documents.append(_document(state, located(root, state.location) if root else state.location, owns))
+        document = _document(state, located(root, state.location) if root else state.location, owns)
+        if file:
+            document["remedy"] = _remedy(state, file)
+        documents.append(document)
     return documents
+
+
+def _remedy(state: TableState, file: str) -> dict[str, Any] | None:
+    """Return what to do about a table that has stopped, as the page says it; None about one that has not."""
+    from airflow_provider_cdc.ledger.health import UNSETTLED
+    from airflow_provider_cdc.observability.remedies import remedy_of
+
+    if state.state not in UNSETTLED:
+        return None
+    return remedy_of(state.code, state.reason).document(file, [f"{state.database}.{state.table}"])
 
 
 def _document(state: TableState, location: str, owns_location: bool) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.timeline.asked_changes import AskedChange
+from airflow_provider_cdc.observability.remedies import copyable
 from airflow_provider_cdc.reporting.reporter import at_a_command_line
 
 if TYPE_CHECKING:
@@ -105,12 +106,12 @@ def run_batch_and_print(args: Namespace, batch: Callable[..., BatchResult]) -> i
     signal.signal(signal.SIGTERM, lambda *_: stopper("SIGTERM"))
     with at_a_command_line() as say:
         result = batch(say=say, kill=stopper)
-    if result.error is not None:  # so that commands in hints can be copied
-        result.error.hint = result.error.hint.replace("PIPELINE.yaml", args.pipeline)
+    if result.error is not None:
+        result.error.hint = copyable(result.error.hint, args.pipeline)
     if args.json:
         print_json(result.document())
     else:
-        _print_outcome(result)
+        _print_outcome(result, args.pipeline)
     return _code(result)
 
 
@@ -137,13 +138,13 @@ def _code(result: BatchResult) -> int:
     return {ResultStatus.PARKED: DATA, ResultStatus.WAITING: AGAIN}.get(result.status, DONE)
 
 
-def _print_outcome(result: BatchResult) -> None:
+def _print_outcome(result: BatchResult, file: str) -> None:
     from airflow_provider_cdc.batch.result import quarantine_line
 
     unsettled = (ResultStatus.PARKED, ResultStatus.WAITING)
     if result.status == ResultStatus.NOTHING_TO_DO or (result.status in unsettled and result.phases is None):
         print(f"{result.pipeline}: nothing new ({result.seconds:.1f} s)")
-        _print_unsettled(result)
+        _print_unsettled(result, file)
         return
     if result.error is not None:
         complain(result.error)
@@ -157,18 +158,18 @@ def _print_outcome(result: BatchResult) -> None:
     )
     if result.tables:
         print()
-        rows = [_row(table) for table in sorted(result.tables, key=lambda table: (table.database, table.table))]
+        rows = [_row(table, file) for table in sorted(result.tables, key=lambda table: (table.database, table.table))]
         print_table(("table", "state", "action", "upserts", "deletes", "version", "writer", "reason"), rows)
-    _print_unsettled(result)
+    _print_unsettled(result, file)
     for entry in result.quarantine or ():
         print(printable(f"quarantined: {quarantine_line(entry)}"))
 
 
-def _print_unsettled(result: BatchResult) -> None:
+def _print_unsettled(result: BatchResult, file: str) -> None:
     """Print parked and waiting tables that the batch did not touch, and what a catalog did not do."""
     touched = {table.name for table in result.tables}
     lines = [
-        (table.name, str(status), table.reason)
+        (table.name, str(status), copyable(table.reason, file, table.name))
         for status, tables in ((TableStatus.PARKED, result.parked), (TableStatus.WAITING, result.waiting))
         for table in tables or ()
         if table.name not in touched
@@ -180,10 +181,10 @@ def _print_unsettled(result: BatchResult) -> None:
         print(printable(f"catalog: {warning}"))
 
 
-def _row(table: TableResult) -> list[object]:
+def _row(table: TableResult, file: str) -> list[object]:
     numbers = [table.upserts, table.deletes, table.version]
     # a table without a problem shows why Spark wrote it
-    reason = table.reason or (table.writer_reason if table.writer == "spark" else "")
+    reason = copyable(table.reason, file, table.name) or (table.writer_reason if table.writer == "spark" else "")
     return [table.name, table.state, table.action, *numbers, table.writer or None, reason or None]
 
 

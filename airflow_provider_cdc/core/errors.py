@@ -95,7 +95,7 @@ class ConfigurationError(Terminal, CdcError):
 def concerns_configuration(error: CdcError) -> bool:
     """Return whether the pipeline or a connection has to be corrected; by its code: errors may come from a document."""
     of_settings = error.code == "configuration" or error.code.endswith(".unknown")
-    return of_settings or error.code in ("kafka.topic_unknown", "kafka.not_allowed")
+    return of_settings or error.code in ("kafka.login_refused", "kafka.topic_unknown", "kafka.not_allowed")
 
 
 class DataError(Terminal, CdcError):

@@ -35,8 +35,8 @@ def explained(name: str, text: str, conn_id: str = "", where: dict[str, Any] | N
     connection = f"connection {conn_id}" if conn_id else "the Kafka connection"
     error: CdcError
     if name in _LOGIN:
-        error = ConfigurationError([f"{connection}: Kafka refuses the login: {text}"], where=where)
-        error.hint = "check sasl.mechanism, sasl.username and sasl.password of the connection"
+        hint = "check sasl.mechanism, sasl.username and sasl.password of the connection"
+        error = SourceError("kafka.login_refused", f"Kafka refuses the login: {text}", where=where, hint=hint)
     elif _too_large(name, text):
         error = ConfigurationError([f"{connection}: a record is larger than {_SIZE}: {text}"], where=where)
         error.hint = f"raise {_SIZE} in the connection's extra above the size that the message names"

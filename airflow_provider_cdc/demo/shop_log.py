@@ -79,6 +79,14 @@ class ShopLog:
         self.partitions: dict[str, int] = meta["partitions"]
         self.records = list(_recorded(data / "records.jsonl.xz"))
 
+    @classmethod
+    def until(cls, end: datetime) -> ShopLog:
+        """Return the log with the clock moved: its last hour ends then."""
+        log = cls()
+        shift = end - log.phases[-1].end
+        log.phases = [replace(phase, start=phase.start + shift) for phase in log.phases]
+        return log
+
     def hour(self, phase: Phase) -> list[KafkaRecord]:
         """Return the records of a phase, then one heartbeat of the next hour.
 

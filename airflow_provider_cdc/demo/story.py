@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,7 @@ from airflow_provider_cdc.demo.check import Verdict, compare
 from airflow_provider_cdc.demo.report import report
 from airflow_provider_cdc.demo.screen import DemoScreen
 from airflow_provider_cdc.demo.shop_log import Phase, ShopLog, examples
-from airflow_provider_cdc.ledger import Ledger
+from airflow_provider_cdc.ledger import Batch, Ledger
 from airflow_provider_cdc.reporting.reporter import SILENCE, Reporter
 from airflow_provider_cdc.sinks.contract import UnreadableTableError
 from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables
@@ -68,10 +69,11 @@ class ShopStory:
 
     :param folder: an empty one, which gets the log, the lake, the ledger and the pipeline's file.
     :param sink: ``sink.type``.
+    :param engine: ``policy.engine``.
     """
 
-    def __init__(self, folder: Path, sink: str, screen: DemoScreen) -> None:
-        self.folder, self.sink, self._screen = folder, sink, screen
+    def __init__(self, folder: Path, sink: str, engine: str, screen: DemoScreen) -> None:
+        self.folder, self.sink, self._engine, self._screen = folder, sink, engine, screen
         self.log, self.lake, self.file = folder / "log", folder / "lake", folder / "shop.yaml"
         self.pipeline = self._written()
         self._ledger = Ledger(self.pipeline.ledger)
@@ -84,7 +86,7 @@ class ShopStory:
         document["source"] = {"type": "files", "folder": str(self.log), **source}
         document["sink"] = {"type": self.sink, SINKS[self.sink].root_key: str(self.lake)}
         document["ledger"] = f"sqlite:///{self.folder / 'ledger.db'}"
-        document["policy"] = {**document["policy"], "engine": "inline"}
+        document["policy"] = {**document["policy"], "engine": self._engine}
         pipeline = CdcPipeline.from_dict(document)
         self.file.write_text(pipeline.to_yaml(), encoding="utf-8")
         return pipeline
@@ -107,16 +109,34 @@ class ShopStory:
         say: Callable[[str], None] = lambda line: self._screen.step(f"{where}: {line}")  # noqa: E731
         with Reporter(say, SILENCE, say if self._screen.moves else None).at_work() as reporter:
             say("the log grows")
-            append(self.log, map(line_of, log.hour(phase)))
+            self.feed(phase, log)
             result = run_batch(self.pipeline, until=phase.end, say=reporter, kill=kill)
             if result.error is not None:
                 raise result.error
             say("comparing with the database")
-            states = table_states(self._ledger, self.pipeline.name).values()
-            named = {(state.database, state.table): state for state in states if state.state != TableStatus.DROPPED}
-            verdict = compare(partial(self._rows_of, named), phase.truth, states)
+            verdict = self.verdict(phase)
         report(self._screen, phase.end, result, verdict)
         return Hour(phase, result, verdict)
+
+    def feed(self, phase: Phase, log: ShopLog) -> None:
+        """Let the log grow by an hour."""
+        append(self.log, map(line_of, log.hour(phase)))
+
+    def verdict(self, phase: Phase) -> Verdict:
+        """Compare the tables with what the database held at the end of an hour."""
+        states = table_states(self._ledger, self.pipeline.name).values()
+        named = {(state.database, state.table): state for state in states if state.state != TableStatus.DROPPED}
+        return compare(partial(self._rows_of, named), phase.truth, states)
+
+    def followed(self, last: Phase) -> Iterator[Batch]:
+        """Yield the batches that somebody else runs as they are committed, up to the end of an hour."""
+        seq, until = 0, None
+        while until != last.end:
+            time.sleep(1)
+            for batch in self._ledger.batches(self.pipeline.name, after=seq):
+                if batch.committed:
+                    seq, until = batch.seq, batch.until
+                    yield batch
 
     def _rows_of(self, states: dict[tuple[str, str], TableState], database: str, table: str) -> pa.Table | None:
         state = states.get((database, table))

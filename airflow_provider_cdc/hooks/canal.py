@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from airflow.providers.common.compat.sdk import BaseHook
 
 from airflow_provider_cdc.connections.lookup import canal_address
-from airflow_provider_cdc.core.errors import CdcError, ConfigurationError
+from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.sources.canal_session import CanalBatch, CanalSession
 
 
@@ -97,12 +97,11 @@ class CanalHook(BaseHook):
         self._connected().unsubscribe()
 
     def test_connection(self) -> tuple[bool, str]:
-        """Return for the connection form whether the server accepts the login."""
-        try:
-            with CanalSession(canal_address(self.canal_conn_id), self.destination, timeout=self.timeout):
-                return True, "the server accepts the login"
-        except CdcError as error:
-            return False, str(error)
+        """Return for the connection form what ``doctor`` finds of the server and the login."""
+        from airflow_provider_cdc.batch.findings import verdict
+        from airflow_provider_cdc.batch.source_kinds.canal import connection_findings
+
+        return verdict(connection_findings(self.canal_conn_id, self.destination, self.timeout))
 
     def _connected(self) -> CanalSession:
         if self._session is None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import BaseHook
 
-from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.sources.kafka_log import KafkaLog, KafkaRecord, TopicPartition, Watermarks
 
 if TYPE_CHECKING:
@@ -49,11 +48,11 @@ class KafkaProgressHook(KafkaLog, BaseHook):
         return condition.judge(None, condition.seen(self, None))
 
     def test_connection(self) -> tuple[bool, str]:
-        """Return for the connection form whether the cluster answers."""
-        try:
-            return True, f"{len(self.topics())} topics"
-        except CdcError as error:
-            return False, str(error)
+        """Return for the connection form what ``doctor`` finds of the cluster and the login."""
+        from airflow_provider_cdc.batch.findings import verdict
+        from airflow_provider_cdc.batch.source_kinds.kafka import connection_findings
+
+        return verdict(connection_findings(self))
 
 
 __all__ = ["KafkaProgressHook", "KafkaRecord", "TopicPartition", "Watermarks"]

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseHook
 
-from airflow_provider_cdc.core.errors import CdcError
-
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.documents import TableState
     from airflow_provider_cdc.ledger import Ledger, ProgressSample
@@ -81,8 +79,11 @@ class CdcLedgerHook(BaseHook):
         ]
 
     def test_connection(self) -> tuple[bool, str]:
-        """Return for the connection form whether the database answers."""
-        try:
-            return True, f"{len(self.get_conn().pipelines())} pipelines"
-        except CdcError as error:
-            return False, str(error)
+        """Return for the connection form what ``doctor`` finds of the database."""
+        from airflow_provider_cdc.batch.findings import checked, verdict
+
+        def opened() -> str:
+            ledger = self.get_conn()
+            return f"{ledger!r}, {len(ledger.pipelines())} pipelines"
+
+        return verdict([checked("ledger", opened)])

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
@@ -116,6 +117,16 @@ def quarantine_metrics(records: int) -> list[Metric]:
 def error_metrics(error: CdcError) -> list[Metric]:
     """Return the metrics of an error that ended a look or a request."""
     return [Metric("counter", _OF_ERRORS[error.code], 1)] if error.code in _OF_ERRORS else []
+
+
+@contextmanager
+def failure_sent(pipeline: CdcPipeline) -> Iterator[None]:
+    """Send the metrics of a request that fails before it has a result."""
+    try:
+        yield
+    except CdcError as error:
+        send(pipeline, [Metric("counter", "cdc.batch.failed", 1), *error_metrics(error)])
+        raise
 
 
 def send(pipeline: CdcPipeline, metrics: Iterable[Metric]) -> None:

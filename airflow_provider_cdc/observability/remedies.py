@@ -7,6 +7,7 @@ import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from airflow_provider_cdc.core.printable import printable
 
@@ -24,7 +25,7 @@ class Remedy:
     :param means: for the tables and those who read them, one or two sentences.
     :param do: the next step.
     :param commands: of ``airflow-cdc``, to be run in turn. ``{pipeline}`` is its file; ``{table}`` gives a command for
-        each table, ``{tables}`` names all of them, ``{record}`` the record that is asked about.
+        each table, ``{tables}`` names all of them, ``{record}`` the record that is asked about, ``{dag}`` the DAG.
     :param operator: the same in a DAG, with the same names.
     """
 
@@ -33,18 +34,23 @@ class Remedy:
     commands: tuple[str, ...] = ()
     operator: str = ""
 
-    def command_lines(self, pipeline: str, tables: Sequence[str] = (), record: str = RECORD) -> list[str]:
+    def command_lines(
+        self, pipeline: str, tables: Sequence[str] = (), record: str = RECORD, dag: str = ""
+    ) -> list[str]:
         """Return the commands for a pipeline and some tables; none where a name cannot be typed.
 
         :param pipeline: its file.
         :param tables: ``database.table`` of each.
+        :param dag: id of the DAG that runs it; without it commands that name it are left out.
         """
-        if not _can_be_typed(pipeline, *tables, record):
+        if not _can_be_typed(pipeline, *tables, record, dag):
             return []
-        names = {"pipeline": shlex.quote(pipeline), "record": shlex.quote(record)}
+        names = {"pipeline": shlex.quote(pipeline), "record": shlex.quote(record), "dag": shlex.quote(dag)}
         quoted = [shlex.quote(table) for table in tables[:_SHOWN]]
         lines = []
         for command in self.commands:
+            if "{dag}" in command and not dag:
+                continue
             if "{table}" in command:
                 lines += [command.format(**names, table=table) for table in quoted]
             elif quoted or "{tables}" not in command:
@@ -61,6 +67,29 @@ class Remedy:
         shown = list(tables[:_SHOWN])
         values = {"pipeline": pipeline, "table": shown[0] if shown else "", "tables": shown, "record": record}
         return self.operator.format(**{name: json.dumps(one, ensure_ascii=False) for name, one in values.items()})
+
+    def document(
+        self, pipeline: str, tables: Sequence[str] = (), record: str = RECORD, dag: str = ""
+    ) -> dict[str, Any]:
+        """Return plain JSON data, with the commands and the operator for a pipeline and some tables."""
+        return {
+            "means": self.means,
+            "do": self.do,
+            "commands": self.command_lines(pipeline, tables, record, dag),
+            "operator": self.operator_text(pipeline, tables, record),
+        }
+
+
+def copyable(text: str, pipeline: str, table: str = "") -> str:
+    """Return a reason or hint whose commands name the pipeline's file, and the table, so that they can be copied.
+
+    :param pipeline: its file.
+    :param table: ``database.table``, empty where the text is not of one.
+    """
+    for placeholder, name in (("PIPELINE.yaml", pipeline), ("DATABASE.TABLE", table)):
+        if name and _can_be_typed(name):
+            text = text.replace(placeholder, shlex.quote(name))
+    return text
 
 
 def _can_be_typed(*names: str) -> bool:
@@ -92,6 +121,13 @@ _rebuild = Remedy(
     ("airflow-cdc rebuild {pipeline} {tables}",),
     _REBUILD,
 )
+_gone = Remedy(
+    "What lies at the table's location is gone: who reads it finds nothing. The change log has its rows, and collects "
+    "what comes meanwhile.",
+    "Restore the location from a backup and run again; or make the table again from the change log.",
+    ("airflow-cdc rebuild {pipeline} {tables}",),
+    _REBUILD,
+)
 _snapshot = Remedy(
     "The log does not say what the rows of the table are now. The table stays at its last good state.",
     "Let the connector take an ad hoc snapshot of the whole table, read it, then rebuild the table from it. Or "
@@ -117,10 +153,13 @@ _rules = Remedy(
 )
 _unfit = Remedy(
     f"Records or rows of the table could not be carried. {_STAYS}",
-    "Look at them. Where DDL or an option was wrong, correct it and replay them; else repair, replay or discard them.",
+    "Look at them. Where DDL or an option was wrong, correct it and replay them, or repair them and replay the file. "
+    "What cannot be carried at all is discarded: its rows stay as they are, and the table goes on with the next run.",
     (
         "airflow-cdc quarantine {pipeline} list",
         "airflow-cdc quarantine {pipeline} replay --tables {table}",
+        "airflow-cdc quarantine {pipeline} discard --tables {table} --why REASON",
+        "airflow-cdc sync {pipeline}",
     ),
 )
 _fault = Remedy(
@@ -140,6 +179,13 @@ _settings = Remedy(
     "Read the log of the task: it lists every problem. Correct the pipeline or the connection.",
     ("airflow-cdc doctor {pipeline}",),
     'CdcDoctorOperator(task_id="doctor", pipeline={pipeline})',
+)
+_login = Remedy(
+    f"The source refuses the login of the connection, as after a change of the password. {_NOTHING}",
+    "Correct login and password of the Airflow connection that the log of the task names; the test button of its form "
+    "tries them. Then run again.",
+    ("airflow-cdc doctor {pipeline}", *_AGAIN),
+    _SYNC,
 )
 _lost = Remedy(
     "Records that no batch has read are gone from the log: the tables lack their changes.",
@@ -176,6 +222,20 @@ _ledger = Remedy(
     "Airflow tries again by itself. If it goes on, check the ledger's database, and who holds the pipeline.",
     ("airflow-cdc ledger {pipeline}",),
 )
+_held = Remedy(
+    f"Somebody else holds the pipeline. {_NOTHING}",
+    "Look who it is. One who works is waited for. One who died loses it at the time that is shown, "
+    "policy.lease_seconds after the last sign of life: run again then.",
+    ("airflow-cdc ledger {pipeline}", *_AGAIN),
+    _SYNC,
+)
+_silent = Remedy(
+    f"Nothing proves that the log has everything up to the time of the run: the source is silent. {_NOTHING}",
+    "Look whether the connector runs, and start it again. If the source may rest, let the connector send heartbeats, "
+    "and set source.heartbeat_topic. Then run the DAG again.",
+    ("airflow-cdc lag {pipeline}", *_AGAIN),
+    _SYNC,
+)
 
 REMEDIES: dict[str, Remedy] = {
     "apply.approval_required": _approve,
@@ -209,11 +269,12 @@ REMEDIES: dict[str, Remedy] = {
     ),
     **dict.fromkeys(
         (
-            *("log.missing", "sink.changed_by_other", "sink.commit_unknown", "sink.file_missing", "sink.missing"),
+            *("log.missing", "sink.changed_by_other", "sink.commit_unknown", "sink.file_missing"),
             *("sink.types_differ", "sink.unreadable"),
         ),
         _rebuild,
     ),
+    "sink.missing": _gone,
     "sink.not_ours": Remedy(
         f"Something that this pipeline did not make lies at the table's location. {_STAYS}",
         "Move it away, or choose another root, then run again.",
@@ -235,6 +296,9 @@ REMEDIES: dict[str, Remedy] = {
     **dict.fromkeys(("format.unknown", "kafka.not_allowed", "kafka.topic_unknown", "table.unknown"), _settings),
     **dict.fromkeys(("ledger_database.unknown", "source.names_changed"), _settings),
     **dict.fromkeys(("lake.missing", "lake.moved", "lake.other", "lake.unknown_batch"), _lake),
+    **dict.fromkeys(("canal.login_refused", "kafka.login_refused"), _login),
+    "ledger.busy": _held,
+    "AirflowSensorTimeout": _silent,
     "source.new_generation": Remedy(
         f"The source's log began again, as after a failover or a reset. {_NOTHING}",
         "Find out whether the new server may lack changes that the old one had sent. If not, accept the new log; it "
@@ -251,13 +315,14 @@ REMEDIES: dict[str, Remedy] = {
     "interrupted": Remedy(
         f"A worker died or was killed in the middle of a batch. {_NOTHING}",
         "The next run finishes the batch. Look whether the DAG runs: it may be paused.",
-        _AGAIN,
+        ("airflow dags unpause {dag}", *_AGAIN),
         _SYNC,
     ),
     "stale": Remedy(
         "Nobody runs the pipeline: its tables fall behind the source.",
-        "Look whether the DAG is paused, fails before its task, or waits for a free slot.",
-        ("airflow-cdc lag {pipeline}", *_AGAIN),
+        "Look whether the DAG is paused, and let it go on; else whether it fails before its task, or waits for a free "
+        "slot. A sync by hand brings the tables up to now, and does not wake the DAG.",
+        ("airflow dags unpause {dag}", "airflow-cdc lag {pipeline}", *_AGAIN),
         _SYNC,
     ),
     "late": Remedy(

@@ -21,7 +21,7 @@ from airflow.providers.common.compat.sdk import (
     conf,
 )
 
-from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant, as_pipeline
+from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant, as_pipeline, file_of
 from airflow_provider_cdc.connections.settings import (
     default_lease_wait,
     max_xcom_tables,
@@ -180,11 +180,12 @@ class CdcSyncOperator(PipelineOperator):
         from airflow_provider_cdc.batch.window import choose_until
         from airflow_provider_cdc.connections.lookup import ledger_url
         from airflow_provider_cdc.ledger import Ledger
-        from airflow_provider_cdc.observability.metrics import error_metrics, send
+        from airflow_provider_cdc.observability.metrics import error_metrics, failure_sent, send
+        from airflow_provider_cdc.observability.remedies import copyable
 
         with airflow_errors():
             pipeline = self.configured(context)
-            with failure_noted(pipeline, task_try(context), CdcError):
+            with failure_noted(pipeline, task_try(context), CdcError), failure_sent(pipeline):
                 until = choose_until(self.until, context)
                 exact = self._exact_window(until)
                 self.log.info("%s: %s", pipeline.name, exact or until)
@@ -203,6 +204,7 @@ class CdcSyncOperator(PipelineOperator):
                     self._wait(context, pipeline, exact, waits, started)
             if result.error is not None:
                 self._lineage = report_batch(pipeline, ledger, result, ledger.open(pipeline.name), self.log)
+                result.error.hint = copyable(result.error.hint, file_of(self.pipeline, pipeline.name))
                 raise airflow_error(result.error) from result.error
         return self._conclude(context, pipeline, ledger, until, result)
 
@@ -340,7 +342,7 @@ class CdcSyncOperator(PipelineOperator):
         answer["until"] = until.at.isoformat() if until.at else None
         if batch is not None and batch.until != until.at and result.repeated:
             answer["covered_by"] = batch.seq
-        problem = problem_of(result, self.on_parked, self.on_waiting, self.log)
+        problem = problem_of(result, self.on_parked, self.on_waiting, self.log, file_of(self.pipeline, pipeline.name))
         if problem is None:
             self._announce(context, pipeline, ledger, result)
             return answer

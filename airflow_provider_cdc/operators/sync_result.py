@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, AirflowSkipException
@@ -19,23 +20,28 @@ _STATEMENT = 200  # characters of a statement in the log
 _LEFT_OUT = ("statements", "quarantine")  # of a result in XCom
 
 
-def problem_of(result: BatchResult, on_parked: str, on_waiting: str, log: Any) -> AirflowException | None:
+def problem_of(result: BatchResult, on_parked: str, on_waiting: str, log: Any, file: str) -> AirflowException | None:
     """Return what ends the task for tables that are parked or wait, None where nothing does; warn of each.
 
     :param on_parked: what parked tables do: ``fail``, ``skip`` or ``warn``.
     :param on_waiting: what tables do that wait for a schema change.
     :param log: the task's logger.
+    :param file: of the pipeline, for commands in reasons.
     """
+    from airflow_provider_cdc.observability.remedies import copyable
+
     kinds = (
         (TableStatus.PARKED, on_parked, "are parked", result.parked, ResultStatus.PARKED),
         (TableStatus.WAITING, on_waiting, "wait", result.waiting, ResultStatus.WAITING),
     )
     ends: dict[str, list[str]] = {}
     for status, how, verb, tables, outcome in kinds:
-        for table in tables or ():
-            log.warning("%s %s: %s", printable(table.name), status, printable(table.reason))
+        reasons = {table.name: copyable(table.reason, file, table.name) for table in tables or ()}
+        for name, reason in reasons.items():
+            log.warning("%s %s: %s", printable(name), status, printable(reason))
         if tables or result.status == outcome:
-            ends.setdefault(how, []).append(f"tables {verb}: {result.describe_unsettled(status, _SHOWN)}")
+            shown = "; ".join(f"{name}: {reason}" for name, reason in islice(reasons.items(), _SHOWN))
+            ends.setdefault(how, []).append(f"tables {verb}: {shown}")
     for how, kind in (("fail", AirflowFailException), ("skip", AirflowSkipException)):
         if how in ends:
             return kind(printable(f"batch {result.seq} is committed, but {'; '.join(ends[how])}"))

@@ -77,8 +77,11 @@ def of_result(columns: Any, member: str) -> Any:
     return columns["result"][member]
 
 
-def run_of(row: Any, dag_ids: Collection[str]) -> Document | None:
-    """Return the task that worked on a batch, if the user may read its DAG."""
-    if row.dag_id not in dag_ids:
+def run_of(row: Any, dag_ids: Collection[str] | None) -> Document | None:
+    """Return the task that worked on a batch, if the user may read its DAG.
+
+    :param dag_ids: those that the user may read; None for all.
+    """
+    if row.dag_id is None or (dag_ids is not None and row.dag_id not in dag_ids):
         return None
     return {name: getattr(row, name) for name in TASK_COLUMNS}

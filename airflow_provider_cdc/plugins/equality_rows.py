@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy.engine import Connection
@@ -14,11 +14,12 @@ from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.ledger import schema
 from airflow_provider_cdc.plugins.batch_rows import of_result
 from airflow_provider_cdc.plugins.pipeline_rows import cut_of
+from airflow_provider_cdc.sinks.pipeline_tables import reader_of
 
 Document = dict[str, Any]
 
 _SHOWN = 1_000
-"""So many tables get a statement that reads them at that time."""
+"""So many tables get a line that reads them at that time."""
 
 _batches, _tables, _pipelines = schema.batches.c, schema.tables.c, schema.pipelines.c
 
@@ -48,7 +49,7 @@ def equality(connection: Connection, pipeline: str) -> Document:
             "contradictions": contradictions,
             "quarantined": count,
             "quarantined_seq": last,
-            "reads": [] if unsettled else [_read(document, lake.get("tables")) for document in documents[:_SHOWN]],
+            "reads": [] if unsettled else _reads(documents[:_SHOWN], lake),
         }
     }
 
@@ -61,10 +62,22 @@ def _quarantined(connection: Connection, pipeline: str) -> tuple[int, int | None
     return int(count or 0), last
 
 
-def _read(document: Mapping[str, Any], root: object) -> str:
-    """Return the statement that reads a Delta table as it was; a name that could end its quotes is left out."""
-    location = f"{root}/{document['location']}" if root else document["location"]
-    name = f"{document['database']}.{document['table']}"
-    if document["version"] is None or not document["location"] or "`" in location or printable(location) != location:
-        return f"-- {printable(name)}: no statement can name its place".replace("\n", " ")
-    return f"SELECT * FROM delta.`{location}` VERSION AS OF {document['version']};"
+def _reads(documents: Sequence[Document], lake: Mapping[str, Any]) -> list[str]:
+    """Return lines that read tables as they were; none where the kind of the tables, or its library, is not known.
+
+    A place that no terminal or file would show as it is is left out.
+    """
+    root, sink = lake.get("tables"), lake.get("sink") or {}
+    tables, unnamed = [], []
+    for document in documents:
+        location = f"{root}/{document['location']}" if root else document["location"]
+        if document["version"] is None or not document["location"] or printable(location) != location:
+            unnamed.append(f"{document['database']}.{document['table']}")
+        else:
+            tables.append((location, document["version"]))
+    try:
+        reader = reader_of(sink["type"])
+    except (ImportError, KeyError):
+        return []
+    left = [f"-- {printable(name)}: nothing can name its place".replace("\n", " ") for name in unnamed]
+    return [*reader.read_at(tables, sink["naming"]), *left]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy.engine import Connection
@@ -13,10 +14,12 @@ from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.timeline.asked_changes import DENIABLE, Answer, newest_answers
 from airflow_provider_cdc.ledger import schema
+from airflow_provider_cdc.ledger.database import Database
 from airflow_provider_cdc.ledger.health import UnsettledTable, unsettled_tables
-from airflow_provider_cdc.observability.remedies import RECORD, Remedy, remedy_of
+from airflow_provider_cdc.observability.remedies import RECORD, Remedy, copyable, remedy_of
 from airflow_provider_cdc.plugins.batch_rows import of_result, run_of
 from airflow_provider_cdc.plugins.pipeline_rows import Known, read_standings
+from airflow_provider_cdc.plugins.pipeline_states import is_held
 from airflow_provider_cdc.plugins.statement_text import statement_text
 
 Document = dict[str, Any]
@@ -33,15 +36,44 @@ _LATE = {
 _batches = schema.batches.c
 
 
-def needs(connection: Connection, pipeline: str, dag_ids: Collection[str]) -> Document:
-    """Return what needs a person, the gravest first; tables that share state and code are one entry."""
+def needs(connection: Connection, pipeline: str, dag_ids: Collection[str] | None, file: str) -> list[Document]:
+    """Return what needs a person, the gravest first; tables that share state and code are one entry.
+
+    :param dag_ids: DAGs that may be named; None for all.
+    :param file: of the pipeline, for commands.
+    """
     known = read_standings(connection, [pipeline])[pipeline]
     tables = unsettled_tables(connection, [pipeline])
     asked = _asked(connection, pipeline, [table.seq for table in tables])
-    return {"needs": [*_of_runs(connection, pipeline, known, dag_ids), *_of_tables(pipeline, tables, asked)]}
+    return [*_of_runs(connection, pipeline, file, known, dag_ids), *_of_tables(file, tables, asked)]
 
 
-def _of_runs(connection: Connection, pipeline: str, known: Known, dag_ids: Collection[str]) -> Iterable[Document]:
+def needs_in(url: str, pipeline: str, file: str) -> list[Document]:
+    """Return the same of a pipeline in a ledger.
+
+    :param url: of the ledger's database, which exists.
+    :raises CdcError: the ledger cannot be read.
+    """
+    with Database(url, read_only=True).reading() as connection:
+        return needs(connection, pipeline, None, file)
+
+
+def need_lines(need: Document) -> list[str]:
+    """Return one entry of what needs a person as lines of text."""
+    since = f" since {need['since'][:19]}Z" if need["since"] else ""
+    more = need["table_count"] - len(need["tables"])
+    tables = ", ".join(need["tables"]) + (f" and {more} more" if more > 0 else "")
+    lines = [f"{tables or 'The pipeline'} {need['state']}{since}: {need['happened']}"]
+    lines += [f"  {text}" for text in (need.get("hint"), need["means"], need["do"]) if text]
+    lines += [f"    {command}" for command in need["commands"]]
+    lines += [f"  In a DAG: {need['operator']}"] if need["operator"] else []
+    run = need["run"]
+    return lines + ([f"  Log: task {run['task_id']} of DAG {run['dag_id']}, run {run['run_id']}"] if run else [])
+
+
+def _of_runs(
+    connection: Connection, pipeline: str, file: str, known: Known, dag_ids: Collection[str] | None
+) -> Iterable[Document]:
     """Yield what is wrong with batches and runs."""
     state, since, last, attempt = known.standing.state, known.standing.since, known.last, known.attempt
     run = run_of(attempt or last, dag_ids) if attempt or last else None
@@ -49,12 +81,23 @@ def _of_runs(connection: Connection, pipeline: str, known: Known, dag_ids: Colle
         code, record = _error_of(connection, pipeline, last.seq)
         happened = f"Batch {last.seq} is {state}, and nothing of it is committed"
         remedy = remedy_of(code or "engine.crashed")
-        yield _need(state, code, since, happened, remedy, pipeline, run=run, record=record)
+        yield _need(state, code, since, happened, remedy, file, run=run, record=record)
     elif state == "failing":
         happened = f"The last attempt failed with {attempt.code}, at {attempt.at[:19]}Z"
-        yield _need(state, attempt.code, since, happened, remedy_of(attempt.code), pipeline, run=run)
+        happened += _holder(last) if attempt.code == "ledger.busy" else ""
+        yield _need(state, attempt.code, since, happened, remedy_of(attempt.code), file, run=run)
     elif state in _LATE:
-        yield _need(state, "", since, _LATE[state], remedy_of(state), pipeline, run=run)
+        yield _need(state, "", since, _LATE[state], remedy_of(state), file, run=run)
+
+
+def _holder(last: Any) -> str:
+    """Return who holds a pipeline and until when at least, empty where nobody does.
+
+    :param last: row of its lease.
+    """
+    if last is None or not is_held(last, datetime.now(UTC)):
+        return ""
+    return f"; {last.lease_owner} holds the pipeline, at least until {last.lease_until[:19]}Z"
 
 
 def _error_of(connection: Connection, pipeline: str, seq: int) -> tuple[str, str]:
@@ -66,9 +109,7 @@ def _error_of(connection: Connection, pipeline: str, seq: int) -> tuple[str, str
     return str(error.get("code") or ""), named[0] if named else RECORD
 
 
-def _of_tables(
-    pipeline: str, tables: Sequence[UnsettledTable], asked: Mapping[str, list[Document]]
-) -> Iterable[Document]:
+def _of_tables(file: str, tables: Sequence[UnsettledTable], asked: Mapping[str, list[Document]]) -> Iterable[Document]:
     """Yield one entry for the tables that share state and remedy; of each reason the oldest is shown."""
     entries: dict[tuple[str, str, int], list[UnsettledTable]] = {}
     for table in tables:
@@ -80,8 +121,9 @@ def _of_tables(
         first, others = group[0], len(group) - 1
         happened, _, hint = first.reason.partition(" -> ")
         happened += f" (and {others} more {'table' if others == 1 else 'tables'})" if others else ""
-        entry = _need(state, code, first.since, happened, remedy_of(code, first.reason), pipeline, names)
+        entry = _need(state, code, first.since, happened, remedy_of(code, first.reason), file, names)
         changes = [change for name in names for change in asked.get(name, ())][:_SHOWN]
+        hint = copyable(hint, file, names[0])
         yield {**entry, "hint": printable(hint), "at_least": first.at_least, "changes": changes}
 
 
@@ -91,13 +133,12 @@ def _need(
     since: str | None,
     happened: str,
     remedy: Remedy,
-    pipeline: str,
+    file: str,
     tables: Sequence[str] = (),
     *,
     run: Document | None = None,
     record: str = RECORD,
 ) -> Document:
-    file = f"{pipeline}.yaml"
     return {
         "state": state,
         "code": printable(code),
@@ -105,10 +146,7 @@ def _need(
         "happened": printable(happened),
         "tables": [printable(name) for name in tables[:_SHOWN]],
         "table_count": len(tables),
-        "means": remedy.means,
-        "do": remedy.do,
-        "commands": remedy.command_lines(file, tables, record),
-        "operator": remedy.operator_text(file, tables, record),
+        **remedy.document(file, tables, record, run["dag_id"] if run else ""),
         "run": run,
     }
 

@@ -109,7 +109,7 @@ def standing(
             return Standing(str(state), unsettled[state])
     if not known:
         return Standing("new", None)
-    if planned and _is_held(last, now):
+    if planned and is_held(last, now):
         return Standing("running", last.lease_since)
     if planned:
         return Standing("interrupted", last.lease_until or last.planned_at)
@@ -127,6 +127,6 @@ def _late_since(lag: Mapping[str, Any] | None, runs: Runs) -> str | None:
     return time_text(datetime.fromisoformat(lag["seen_at"]) - behind) if behind > runs.bound() else None
 
 
-def _is_held(row: Any, now: datetime) -> bool:
+def is_held(row: Any, now: datetime) -> bool:
     """Return whether somebody holds the lease of a pipeline: a worker that was killed holds it until it ends."""
     return row.lease_until is not None and datetime.fromisoformat(row.lease_until).astimezone(UTC) > now

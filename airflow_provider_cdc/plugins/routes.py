@@ -156,7 +156,7 @@ def _dags_of(lines: Iterable[Mapping[str, Any]]) -> set[str]:
 @router.get("/api/pipelines/{name}/needs")
 def pipeline_needs(name: str, dags: Dags, ledger: Ledger = None) -> JSONResponse:
     """Return what of a pipeline needs a person, and what to do."""
-    return _answer_of(name, ledger, dags, lambda c: needs.needs(c, name, dags))
+    return _answer_of(name, ledger, dags, lambda c: {"needs": needs.needs(c, name, dags, f"{name}.yaml")})
 
 
 @router.get("/api/pipelines/{name}/timeline")

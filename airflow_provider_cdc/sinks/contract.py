@@ -96,3 +96,11 @@ class TableReader(Protocol):
         :param options: those of the sink that no connection holds: no secrets.
         """
         ...
+
+    def read_at(self, tables: Sequence[tuple[str, int]], naming: Mapping[str, str]) -> list[str]:
+        """Return lines that read tables as they were, for people to copy.
+
+        :param tables: location and version of each.
+        :param naming: of the sink's section.
+        """
+        ...

@@ -110,6 +110,15 @@ class _Reader:
         """Return lines of Python that print the rows of a table."""
         return ["from deltalake import DeltaTable", f"print(DeltaTable({location!r}).to_pyarrow_table())"]
 
+    def read_at(self, tables: Sequence[tuple[str, int]], naming: Mapping[str, str]) -> list[str]:
+        """Return a statement of Spark SQL for each table; none where the location could end its quotes."""
+        return [
+            f"-- {location}: no statement can name this place"
+            if "`" in location
+            else f"SELECT * FROM delta.`{location}` VERSION AS OF {version};"
+            for location, version in tables
+        ]
+
 
 def reader() -> _Reader:
     """Return what opens Delta tables."""

@@ -90,6 +90,20 @@ class _Reader:
             f"print(load_catalog({stated}).load_table({table!r}).scan().to_arrow())",
         ]
 
+    def read_at(self, tables: Sequence[tuple[str, int]], naming: Mapping[str, str]) -> list[str]:
+        """Return lines of Python: SQL wants the id of a snapshot, and a version is its sequence number."""
+        names = [(identifier_of(location, naming), version) for location, version in tables]
+        return [
+            "from pyiceberg.catalog import load_catalog",
+            'catalog = load_catalog("cdc")  # with the settings of the catalog',
+            "def read(name, version):",
+            "    table = catalog.load_table(name)",
+            "    ids = {one.sequence_number: one.snapshot_id for one in table.snapshots()}",
+            "    return table.scan(snapshot_id=ids[version]).to_arrow()",
+            "",
+            *(f"read({name!r}, {version})" for name, version in names),
+        ]
+
 
 def reader() -> _Reader:
     """Return what opens Iceberg tables."""

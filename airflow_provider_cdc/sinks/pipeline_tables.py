@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from airflow_provider_cdc.core.lake.roots import located
@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.core.config import CdcPipeline
     from airflow_provider_cdc.core.config.sinks.sections import Sink
     from airflow_provider_cdc.core.documents import TableState
+    from airflow_provider_cdc.core.lake.own_lake import LakeIdentity
     from airflow_provider_cdc.sinks.contract import StoredTable, TableReader
+
+
+def reader_of(kind: str) -> TableReader:
+    """Return what opens tables of a kind.
+
+    :param kind: ``sink.type``.
+    :raises ImportError: its library is not installed.
+    """
+    reader: TableReader = importlib.import_module(SINKS[kind].reader).reader()
+    return reader
 
 
 class PipelineTables:
@@ -39,8 +50,7 @@ class PipelineTables:
     @property
     def reader(self) -> TableReader:
         """Return what opens the tables."""
-        reader: TableReader = importlib.import_module(SINKS[self._sink.type].reader).reader()
-        return reader
+        return reader_of(self._sink.type)
 
     def location(self, state: TableState) -> str:
         """Return where a table lies."""
@@ -50,6 +60,10 @@ class PipelineTables:
         """Return lines of Python that print the rows of a table, without secrets."""
         location = located(self._sink.root, f"{database}/{table}")
         return self.reader.example(location, self._sink.options())
+
+    def lake_document(self, lake: LakeIdentity) -> dict[str, Any]:
+        """Return what the ledger notes of a lake: with the kind of the tables and how they are named, no secrets."""
+        return {**lake.document(), "sink": {"type": self._sink.type, "naming": self._sink.naming(self.options)}}
 
     def newest(self, state: TableState) -> StoredTable:
         """Open a table as it is now.

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseNotifier
 
-from airflow_provider_cdc.batch.arguments import PipelineLike, as_pipeline
+from airflow_provider_cdc.batch.arguments import PipelineLike, as_pipeline, file_of
 from airflow_provider_cdc.core.errors import CdcError
-from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.core.printable import printable
 
 if TYPE_CHECKING:
@@ -24,9 +23,9 @@ _SHOWN = 20
 class CdcNotifier(BaseNotifier):
     """Send a text about a pipeline through another notifier, for ``on_failure_callback`` of a task.
 
-    The text names the task and its error, parked and waiting tables with their reasons, the last known lag, where
-    records are in quarantine, and the address of the page. It holds no values of rows. It reads only the ledger; where
-    that does not answer, the text says so.
+    The text names the task and its error, what needs a person with what to do about it, as the page says it, the last
+    known lag, where records are in quarantine, and the address of the page. It holds no values of rows. It reads only
+    the ledger; where that does not answer, the text says so.
 
     :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file.
     :param send: makes the notifier of a text, such as ``lambda text: SmtpNotifier(to="…", html_content=text)``, or
@@ -51,7 +50,7 @@ class CdcNotifier(BaseNotifier):
         lines = [_subject(context)]
         try:
             pipeline = as_pipeline(self.pipeline)
-            lines += _state(pipeline.ledger, pipeline.name)
+            lines += _state(pipeline.ledger, pipeline.name, file_of(self.pipeline, pipeline.name))
             lines += [address for address in [self._address(pipeline.name)] if address]
         except (CdcError, OSError) as error:
             lines.append(f"The state of the pipeline is not known: {error}")
@@ -75,18 +74,17 @@ def _subject(context: Mapping[str, Any]) -> str:
     return f"{task}: {error}" if error else f"{task}."
 
 
-def _state(ledger_name: str, pipeline: str) -> list[str]:
+def _state(ledger_name: str, pipeline: str, file: str) -> list[str]:
     from airflow_provider_cdc.connections.lookup import ledger_url
     from airflow_provider_cdc.ledger import Ledger
-    from airflow_provider_cdc.watch.health import health_of, unsettled
+    from airflow_provider_cdc.plugins.needs import need_lines, needs_in
+    from airflow_provider_cdc.watch.health import health_of
 
-    ledger = Ledger(ledger_url(ledger_name))
+    url = ledger_url(ledger_name)
+    ledger = Ledger(url)
     health = health_of(ledger, pipeline)
     lines = [f"Pipeline {pipeline}: {len(health.tables)} tables, last batch {health.seq or 'none'}"]
-    for status in (TableStatus.PARKED, TableStatus.WAITING):
-        tables = list(unsettled(health, status).items())
-        lines += [f"{name} {status}: {reason}" for name, reason in tables[:_SHOWN]]
-        lines += [f"and {len(tables) - _SHOWN} more {status}"] if len(tables) > _SHOWN else []
+    lines += [line for need in needs_in(url, pipeline, file) for line in need_lines(need)]
     return lines + _lag(ledger, pipeline) + _quarantine(ledger, pipeline)
 
 

@@ -11,6 +11,7 @@ from airflow_provider_cdc.batch.source_log import SourceLog
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.plan.lag import iso_time
 from airflow_provider_cdc.core.plan.progress import PartitionFacts, received
+from airflow_provider_cdc.observability.metrics import Metric, send
 from airflow_provider_cdc.watch.condition import Answer, Condition, name_some
 
 Facts = tuple[list[PartitionFacts], list[PartitionFacts]]
@@ -33,8 +34,13 @@ class ReceivedCondition(Condition[None, Facts]):
         return {"until": self.until.isoformat()}
 
     def seen(self, log: SourceLog, stored: None) -> Facts:
-        """Read the ends of the pipeline's partitions."""
-        return observe(self.pipeline, log)
+        """Read the ends of the pipeline's partitions, and send how old what they prove is."""
+        facts = observe(self.pipeline, log)
+        proved = received(0, *facts).progress_ms
+        if proved is not None:
+            age = datetime.now(UTC).timestamp() - proved / 1000
+            send(self.pipeline, [Metric("gauge", "cdc.received.age_seconds", age)])
+        return facts
 
     def judge(self, stored: None, seen: Facts | None) -> Answer:
         """Return whether all partitions reach the time."""

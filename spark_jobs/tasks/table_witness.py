@@ -23,7 +23,7 @@ from airflow_provider_cdc.core.apply.record_keys import is_unproven
 from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.config.verify import sampled_share
 from airflow_provider_cdc.core.documents import JobDocument, Proof
-from airflow_provider_cdc.core.errors import REBUILD, DataError
+from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.shapes.shape import PLAIN, Shape
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
@@ -77,6 +77,7 @@ def proof_after(task: ApplyTask, position: str, findings: Findings, *, compared:
 
 _OF_ROWS = frozenset({KEY_THERE, KEY_MISSING, ROW_DIFFERS})
 _EVERY = _OF_ROWS | {SEQUENCE_GAP, LOAD_OVERLAP}
+_LOST = "a change was lost, or somebody else changed rows: a new snapshot of the table says which are right"
 _REMEDIES = {
     LOAD_OVERLAP: "give the table a key, or load it while nothing changes, under another pipeline name",
 }
@@ -187,6 +188,5 @@ class TableWitness:
             "apply.contradicted",
             f"the log contradicts the table: {_SENTENCES[first.kind]}{column} ({count} such changes in this batch)",
             where={"table": self._table, **{k: v for k, v in first.document().items() if k not in ("column", "kind")}},
-            hint=_REMEDIES.get(first.kind, f"a change was lost or somebody else changed the table: {REBUILD}")
-            + "; policy.on_contradiction: count goes on and counts them",
+            hint=_REMEDIES.get(first.kind, _LOST) + "; policy.on_contradiction: count goes on and counts them",
         )

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -80,6 +81,24 @@ class LiveAirflow:
         index = next(i for i, server in enumerate(self._servers) if server.name == f"Airflow's {name}")
         self._servers[index].stop(timeout=0)
         self._servers[index] = self._start(name)
+
+    def get(self, path: str, method: str = "GET", body: Mapping[str, Any] | None = None) -> Any:
+        """Return what the API server answers to one of its users, who are all administrators.
+
+        :param path: from the server's root on.
+        """
+        address = f"http://127.0.0.1:{self._port}"
+        with urllib.request.urlopen(f"{address}/auth/token") as answer:
+            token = json.load(answer)["access_token"]
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{address}{path}", data, headers, method=method)
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Call Airflow's API."""
+        return self.get(f"/api/v2{path}", method, body)
 
     def trigger(self, dag: str) -> None:
         """Start a run of a DAG, as soon as the DAG is known."""

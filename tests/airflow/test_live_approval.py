@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-import urllib.request
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
@@ -48,18 +47,6 @@ for name, arguments in {"answered": {}, "forgotten": soon}.items():
 """
 
 
-def call(live: LiveAirflow, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-    """Call Airflow's API, whose users are all administrators."""
-    address = f"http://127.0.0.1:{live.environment['AIRFLOW__API__PORT']}"
-    with urllib.request.urlopen(f"{address}/auth/token") as answer:
-        token = json.load(answer)["access_token"]
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(f"{address}/api/v2{path}", data, headers, method=method)
-    with urllib.request.urlopen(request) as answer:
-        return json.load(answer)
-
-
 def test_what_a_person_answers_is_carried_out(postgres: Postgres, tmp_path: Path) -> None:
     demand_data()
     site = FilesSite(tmp_path / "site", {})
@@ -82,8 +69,8 @@ def test_what_a_person_answers_is_carried_out(postgres: Postgres, tmp_path: Path
         assert json.loads(json.dumps(live.value("forgotten", "ask")))["batches"] == []
         live.trigger("answered")
         waiting = "/dags/~/dagRuns/~/hitlDetails?response_received=false&dag_id=answered"
-        live.wait(lambda: call(live, "GET", waiting)["hitl_details"], PATIENCE)
-        (detail,) = call(live, "GET", waiting)["hitl_details"]
+        live.wait(lambda: live.call("GET", waiting)["hitl_details"], PATIENCE)
+        (detail,) = live.call("GET", waiting)["hitl_details"]
         assert detail["subject"] == "shop: a decision about 1 change" and detail["options"] == ["Approve", "Leave"]
         assert "exclude of phone: none -> left out" in detail["body"]
         # an answer that comes before the executor has reported the end of the asking process fails the task in Airflow
@@ -91,7 +78,7 @@ def test_what_a_person_answers_is_carried_out(postgres: Postgres, tmp_path: Path
         live.wait(lambda: ended in (home / "scheduler.log").read_text(errors="replace"), PATIENCE)
         run = detail["task_instance"]["dag_run_id"]
         path = f"/dags/answered/dagRuns/{run}/taskInstances/ask/-1/hitlDetails"
-        call(live, "PATCH", path, {"chosen_options": ["Approve"], "params_input": {}})
+        live.call("PATCH", path, {"chosen_options": ["Approve"], "params_input": {}})
         assert live.wait_for_tasks("answered", 1)[0][1] == "success", live.log
         assert live.value("answered", "ask")["answer"] == "Approve"
     (decided,) = asked_changes(ledger.batches("shop"))

@@ -100,12 +100,12 @@ def test_the_ledgers_connection_opens_it(tmp_path: Path, monkeypatch: pytest.Mon
 
     document = {"conn_type": "cdc_ledger", "extra": {"sqlite_file": str(tmp_path / "ledger.db"), "sslmode": None}}
     monkeypatch.setenv("AIRFLOW_CONN_CDC_LEDGER_DEFAULT", json.dumps(document))
-    assert CdcLedgerHook().test_connection() == (True, "0 pipelines")
+    ok, message = CdcLedgerHook().test_connection()
+    assert ok and message.startswith("ledger: Ledger('sqlite:///") and message.endswith(", 0 pipelines")
     document = {"conn_type": "cdc_ledger", "host": "127.0.0.1", "port": 1, "schema": "x", "login": "a", "password": "b"}
     monkeypatch.setenv("AIRFLOW_CONN_CDC_LEDGER_DEFAULT", json.dumps(document))
     ok, message = CdcLedgerHook().test_connection()
-    assert not ok
-    assert message
+    assert not ok and message.startswith("ledger: [ledger.unavailable]") and " -> " in message
 
 
 def test_the_operators_log_shows_no_raw_control_character(capsys: pytest.CaptureFixture[str]) -> None:

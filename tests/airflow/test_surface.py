@@ -15,6 +15,7 @@ from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import BusyError, ConfigurationError, DataError, UnavailableError
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.ledger import Ledger, ProgressSample
+from airflow_provider_cdc.observability.remedies import remedy_of
 from tests.airflow.installed import needs_airflow
 
 pytestmark = pytest.mark.airflow
@@ -190,13 +191,22 @@ def test_a_notification_says_what_is_wrong(pipeline: dict[str, Any], monkeypatch
     sent: list[str] = []
     CdcNotifier(pipeline, sent.append)({"ti": Pulled(), "dag": None, "exception": ValueError("it failed")})
     lines = sent[0].splitlines()
-    lag = lines.pop(3)
+    (lag,) = [line for line in lines if line.startswith("Lag")]
     assert lag.startswith("Lag: unknown, last seen ")
     assert lag.endswith(" ago. Lag at 2026-11-20T10:00:00+00:00: 61 s, 7 records")
-    assert lines == [
+    assert lines[:2] == [
         "Task state of DAG shop_hourly, run run 1: it failed",
         "Pipeline shop: 2 tables, last batch 1",
-        "db.orders parked: orders why",
+    ]
+    assert lines[2].startswith("db.orders parked since 20") and lines[2].endswith("Z: orders why")
+    remedy = remedy_of("", "orders why")
+    assert lines[3 : lines.index(lag)] == [
+        f"  {remedy.means}",
+        f"  {remedy.do}",
+        "    airflow-cdc sync shop.yaml",
+        '  In a DAG: CdcSyncOperator(task_id="sync", pipeline="shop.yaml")',
+    ]
+    assert lines[lines.index(lag) + 1 :] == [
         "Batch 1 put 2 records into quarantine",
         "t/0:4 of db.orders: record.json_invalid",
         "t/0:5 of db.orders, column price: number_invalid",

@@ -126,8 +126,9 @@ def test_doctor_checks_the_server(
 
 def test_the_hook_speaks_with_the_server(canal: Canal, port: int) -> None:
     hook = CanalHook("canal_default", "example")
-    assert hook.test_connection() == (True, "the server accepts the login")
-    assert not CanalHook("canal_wrong").test_connection()[0]
+    assert hook.test_connection() == (True, f"canal: 127.0.0.1:{port} accepts the login, client id 1001")
+    ok, message = CanalHook("canal_wrong").test_connection()
+    assert not ok and message.startswith("canal: [canal.login_refused]") and " -> " in message
     with pytest.raises(CdcError, match=r"connect\(\)"):
         hook.get()
     hook.connect()

@@ -272,6 +272,9 @@ class FolderReader:
     def example(self, location: str, options: Mapping[str, str]) -> list[str]:
         return ["import pyarrow.parquet", f"print(pyarrow.parquet.read_table({str(FolderTable(location).file)!r}))"]
 
+    def read_at(self, tables: Sequence[tuple[str, int]], naming: Mapping[str, str]) -> list[str]:
+        return [f"{FolderTable(location, version).file}" for location, version in tables]
+
 
 class ReadTable:
     """One version of one table, for the Airflow side."""

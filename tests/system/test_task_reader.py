@@ -55,7 +55,7 @@ def test_a_refused_login_is_reported_at_once(
     error, seconds = refused(
         fill(broker, topic, 10), broker.sasl_settings("wrong"), deadline_seconds=60, grouped=grouped
     )
-    assert isinstance(error, ConfigurationError) and "refuses the login" in error.message
+    assert error.code == "kafka.login_refused" and "refuses the login" in error.message
     assert "sasl.password" in error.hint and "wrong" not in str(error)
     assert seconds < 15 and capfd.readouterr().err == ""
 

@@ -43,13 +43,20 @@ def test_the_worst_that_is_asked_for_ends_the_task(
     parked: bool, waiting: bool, on_parked: str, on_waiting: str, kind: type[Exception] | None, names: str
 ) -> None:
     status = ResultStatus.PARKED if parked else ResultStatus.WAITING if waiting else ResultStatus.DONE
-    problem = problem_of(result(status, parked, waiting), on_parked, on_waiting, LOG)
+    problem = problem_of(result(status, parked, waiting), on_parked, on_waiting, LOG, "shop.yaml")
     assert problem is None if kind is None else type(problem) is kind
     assert names in str(problem or "")
 
 
+def test_commands_in_reasons_can_be_copied(caplog: pytest.LogCaptureFixture) -> None:
+    gone = [UnsettledTable("shop", "it's", "gone -> `airflow-cdc rebuild PIPELINE.yaml DATABASE.TABLE`")]
+    problem = problem_of(BatchResult("shop", 4, ResultStatus.PARKED, parked=gone), "fail", "fail", LOG, "/p/shop.yaml")
+    for text in (str(problem), caplog.text):
+        assert """`airflow-cdc rebuild /p/shop.yaml 'shop.it'"'"'s'`""" in text
+
+
 def test_a_rebuild_that_was_not_done_is_parked_without_a_parked_table() -> None:
-    assert isinstance(problem_of(result(ResultStatus.PARKED, False, False), "fail", "warn", LOG), FAIL)
+    assert isinstance(problem_of(result(ResultStatus.PARKED, False, False), "fail", "warn", LOG, "shop.yaml"), FAIL)
 
 
 def test_the_log_names_what_is_in_quarantine(caplog: pytest.LogCaptureFixture) -> None:

@@ -39,6 +39,18 @@ def findings(pipeline: CdcPipeline) -> Iterator[Finding]:
     yield checked("canal", lambda: _subscribed(pipeline))
 
 
+def connection_findings(conn_id: str, destination: str, timeout: float) -> Iterator[Finding]:
+    """Check what is the same for all pipelines over a connection: that the server accepts the login."""
+    yield checked("canal", lambda: _accepted(connections.canal_address(conn_id), destination, timeout))
+
+
+def _accepted(address: CanalAddress, destination: str, timeout: float) -> str:
+    from airflow_provider_cdc.sources.canal_session import CanalSession
+
+    with CanalSession(address, destination, timeout=timeout):
+        return f"{address.host}:{address.port} accepts the login, client id {address.client_id}"
+
+
 def _subscribed(pipeline: CdcPipeline) -> str:
     """Log in and subscribe: that changes nothing on the server for a client that reads there already."""
     from airflow_provider_cdc.sources.canal_session import CanalSession

@@ -59,6 +59,11 @@ def findings(pipeline: CdcPipeline) -> Iterator[Finding]:
         yield registry_finding(pipeline)
 
 
+def connection_findings(log: KafkaLog) -> Iterator[Finding]:
+    """Check what is the same for all pipelines over a connection: that the cluster answers, and accepts the login."""
+    yield checked("broker", lambda: f"{len(log.topics())} topics")
+
+
 def _compaction(pipeline: CdcPipeline) -> Finding:
     """Check that the topics keep all records: a compacted one loses changes, and deletes with them."""
     try:

@@ -139,7 +139,7 @@ def _own_progress(fact: PartitionFacts, rows: Sequence[Mark], slack_ms: int) -> 
 def _why(fact: PartitionFacts, own: int | None, beats: bool) -> str:
     if own is not None:
         idle = "" if beats else "; if it is idle, set source.heartbeat_topic"
-        return f"its newest record is older than the requested time{idle}"
+        return f"its newest record is older than the requested time: does the connector run?{idle}"
     state = "is empty" if fact.low >= fact.end else "has no record with a time at its end"
     remedy = "the heartbeat topic is not there yet" if beats else "set source.heartbeat_topic to follow idle partitions"
     return f"it {state}; {remedy}"

@@ -45,7 +45,7 @@ function Equality({ ledger, name }) {
         ? h(Fragment, null, h("span", { "aria-hidden": "true" }, "✓ "), e.tables === 1 ? "The one table equals the source at " : `All ${plural(e.tables, "table")} equal the source at `, time)
         : h(Fragment, null, h("span", { "aria-hidden": "true" }, "△ "), "Applied up to ", time, `. Not all tables need equal the source then: ${against.join("; ")}.`),
       e.position && h("details", null, h("summary", null, "position"), code(e.position)),
-      e.reads.length > 0 && h("details", null, h("summary", null, "read all tables at this time (SQL, for Delta tables)"), h(Copy, { text: e.reads.join("\n") })));
+      e.reads.length > 0 && h("details", null, h("summary", null, "read all tables at this time"), h(Copy, { text: e.reads.join("\n") })));
   });
 }
 

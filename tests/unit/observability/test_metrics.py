@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -15,13 +16,16 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import BusyError, DataError, SourceError, UnavailableError
 from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.core.plan.lag import Lag, PartitionLag
+from airflow_provider_cdc.core.plan.progress import Mark, PartitionFacts
 from airflow_provider_cdc.observability.metrics import (
     batch_metrics,
     error_metrics,
+    failure_sent,
     lag_metrics,
     quarantine_metrics,
     send,
 )
+from airflow_provider_cdc.watch.received import ReceivedCondition
 
 PIPELINE = CdcPipeline.from_dict(
     {
@@ -156,6 +160,22 @@ def test_errors_send_a_counter_of_their_own(backend: Backend) -> None:
     ):
         send(PIPELINE, error_metrics(error))
     assert backend.sent == [("counter", "cdc.lease.busy", 1), ("counter", "cdc.kafka.unavailable", 1)]
+
+
+def test_a_request_that_has_no_batch_yet_counts_as_failed(backend: Backend) -> None:
+    with pytest.raises(UnavailableError), failure_sent(PIPELINE):
+        raise UnavailableError("kafka.unavailable", "x")
+    assert backend.sent == [("counter", "cdc.batch.failed", 1), ("counter", "cdc.kafka.unavailable", 1)]
+
+
+def test_a_look_for_what_is_received_sends_its_age(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    then = int(time.time() * 1000) - 60_000
+    facts = [PartitionFacts("t", 0, 0, 1, (Mark(0, then),))]
+    monkeypatch.setattr("airflow_provider_cdc.watch.received.observe", lambda pipeline, log: (facts, []))
+    condition: Any = ReceivedCondition(PIPELINE, "2026-01-01T00:00:00+00:00")
+    condition.seen(None, None)
+    ((kind, name, age),) = backend.sent
+    assert (kind, name) == ("gauge", "cdc.received.age_seconds") and 60 <= age < 120
 
 
 def test_tables_have_metrics_of_their_own_if_asked_for(backend: Backend) -> None:

@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from airflow_provider_cdc.cli import main
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.ledger import Ledger, ProgressSample
 from airflow_provider_cdc.ledger.database import Database
@@ -19,7 +24,7 @@ PARKED, WAITING = TableStatus.PARKED, TableStatus.WAITING
 
 def needed(url: str, pipeline: str = "shop", dags: tuple[str, ...] = (DAG,)) -> list[dict[str, Any]]:  # noqa: F811
     with Database(url, read_only=True).reading() as connection:
-        return list(needs(connection, pipeline, dags)["needs"])
+        return list(needs(connection, pipeline, dags, f"{pipeline}.yaml"))
 
 
 def missing(table: str) -> Any:
@@ -110,8 +115,44 @@ def test_a_pipeline_that_nobody_runs_needs_somebody(url: str) -> None:  # noqa: 
     batch(ledger, "shop", sync_run(9))
     assert needed(url) == []
     run_ago(ledger, hours=25)
-    assert [(need["state"], need["table_count"]) for need in needed(url)] == [("stale", 0)]
+    (stale,) = needed(url)
+    assert (stale["state"], stale["table_count"]) == ("stale", 0)
+    assert stale["commands"][0] == f"airflow dags unpause {DAG}"
+    assert needed(url, dags=())[0]["commands"] == stale["commands"][1:], "the DAG of others is not named"
     now = datetime.now(UTC)
     run_ago(ledger, hours=1)
     ledger.record_progress("shop", ProgressSample(now, now, now - timedelta(hours=30), 30 * 3600.0, 7))
     assert [need["state"] for need in needed(url)] == ["late"]
+
+
+def test_a_pipeline_that_somebody_holds_says_who_and_until_when(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    ledger.record_attempt("shop", "ledger.busy", sync_run(10))
+    with ledger.lease("shop", "worker on host-7") as lease:
+        (need,) = needed(url)
+        holder = f"; worker on host-7 holds the pipeline, at least until {lease.until.isoformat()[:19]}Z"
+        assert need["happened"].endswith(holder)
+    assert "host-7" not in needed(url)[0]["happened"]
+
+
+def test_the_command_line_says_what_the_page_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, ledger_url = tmp_path / "my shop.yaml", f"sqlite:///{tmp_path / 'ledger.db'}"
+    file.write_text(
+        f"name: shop\nsource:\n  topics: x\n  format: canal-json\nsink:\n  root: {tmp_path}\nledger: {ledger_url}\n"
+    )
+    ledger = Ledger(ledger_url)
+    batch(ledger, "shop", sync_run(9), [missing("orders"), state("items")], result={"tables": []})
+    ledger.record_attempt("shop", "kafka.unavailable", sync_run(10))
+    assert main(["tables", str(file)]) == 0
+    shown = capsys.readouterr().out
+    with Database(ledger_url, read_only=True).reading() as connection:
+        entries = needs(connection, "shop", None, str(file))
+    assert [need["code"] for need in entries] == ["kafka.unavailable", "sink.missing"]
+    for need in entries:
+        assert need["happened"] in shown and need["do"] in shown
+        assert all(f"    {command}\n" in shown for command in need["commands"]) and need["commands"]
+    assert f"Log: task sync of DAG {DAG}" in shown and f"rebuild '{file}' shop.orders" in shown
+    assert main(["tables", str(file), "--json"]) == 0
+    remedies = {one["table"]: one["remedy"] for one in json.loads(capsys.readouterr().out)}
+    assert remedies["items"] is None
+    assert remedies["orders"] == {name: entries[1][name] for name in ("means", "do", "commands", "operator")}

@@ -77,7 +77,7 @@ def page_of_one(url: str, name: str, **airflow: Any) -> str:
     with Database(url, read_only=True).reading() as c:
         parts = {
             "": {"pipeline": pipeline_rows.pipeline(c, name, DAGS)},
-            "/needs": needs.needs(c, name, DAGS),
+            "/needs": {"needs": needs.needs(c, name, DAGS, f"{name}.yaml")},
             "/timeline": timeline_rows.timeline(c, name, DAGS, now - timedelta(days=1), now),
             "/equality": equality_rows.equality(c, name),
             "/batches": batch_rows.batches(c, name, DAGS, before=None, limit=25),

@@ -447,7 +447,7 @@ def everything(connection: Connection) -> dict[str, Any]:
         "schema": schema_change_rows.schema_changes(connection, "shop", **parts),
         "quarantine": quarantine_rows.quarantine(connection, "shop", before=None),
         "timeline": timeline_rows.timeline(connection, "shop", DAGS, NOW - timedelta(days=31), datetime.now(UTC)),
-        "needs": needs.needs(connection, "shop", DAGS),
+        "needs": needs.needs(connection, "shop", DAGS, "shop.yaml"),
         "equality": equality_rows.equality(connection, "shop"),
     }
 

@@ -89,6 +89,9 @@ def test_the_statements_of_a_snapshot_are_folded(url: str) -> None:  # noqa: F81
     assert (folded["of_snapshots"], len(all_of_them["schema_changes"])) == (3, 4)
 
 
+DELTA = {"type": "delta", "naming": {}}
+
+
 def equality_of(url: str) -> dict[str, Any]:  # noqa: F811
     with Database(url, read_only=True).reading() as connection:
         return dict(equality(connection, "shop")["equality"])
@@ -98,7 +101,7 @@ def test_tables_equal_the_source_unless_something_speaks_against_it(url: str) ->
     ledger = Ledger(url)
     batch(ledger, "shop", sync_run(8), [state("orders", location="shop/orders"), state("old", TableStatus.DROPPED)])
     with ledger._database.writing() as connection:
-        connection.execute(update(schema.pipelines).values(lake={"tables": "s3://lake"}))
+        connection.execute(update(schema.pipelines).values(lake={"tables": "s3://lake", "sink": DELTA}))
     equal = equality_of(url)
     assert [equal[name] for name in ("tables", "unsettled", "contradictions", "quarantined")] == [1, 0, 0, 0]
     assert equal["source_time"] == "2026-11-20T09:00:00+00:00"
@@ -112,6 +115,10 @@ def test_tables_equal_the_source_unless_something_speaks_against_it(url: str) ->
 
 
 def test_a_name_that_ends_quotes_has_no_statement(url: str) -> None:  # noqa: F811
-    batch(Ledger(url), "shop", sync_run(8), [state("t", location="shop/a`b"), state("u\nDROP", version=None)])
+    ledger = Ledger(url)
+    batch(ledger, "shop", sync_run(8), [state("t", location="shop/a`b"), state("u\nDROP", version=None)])
+    assert equality_of(url)["reads"] == [], "the kind of the tables is not known"
+    with ledger._database.writing() as connection:
+        connection.execute(update(schema.pipelines).values(lake={"tables": "/lake", "sink": DELTA}))
     reads = equality_of(url)["reads"]
     assert all(read.startswith("-- ") and "\n" not in read for read in reads) and len(reads) == 2

@@ -83,6 +83,10 @@ class DeltaSink:
         writes = {} if self.writes == "copy-on-write" else {"writes": self.writes}
         return {**self.storage_options, **writes, **({"names": self.names} if self.names else {})}
 
+    def naming(self, options: Mapping[str, str]) -> dict[str, str]:
+        """Return no options: a location names its table."""
+        return {}
+
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
         return {

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_cdc.core.config.checks import Checks
 from airflow_provider_cdc.core.config.lake import ON_S3, Lake, check_store
+from airflow_provider_cdc.core.config.sinks.iceberg_options import PREFIX
 from airflow_provider_cdc.core.config.sinks.names import WRITES, check_names
 from airflow_provider_cdc.core.lake.roots import canonical_root
 
@@ -116,6 +118,10 @@ class IcebergSink:
         if self.names:
             own["names"] = self.names
         return {**self.storage_options, **catalog, **own}
+
+    def naming(self, options: Mapping[str, str]) -> dict[str, str]:
+        """Return those of all options that say how a table is named (``identifier_of``); no secrets."""
+        return {name: options[name] for name in ("namespace", f"{PREFIX}type") if options.get(name)}
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
