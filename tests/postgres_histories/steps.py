@@ -61,7 +61,7 @@ class World:
             if not table.rows and not self.server.logs_ddl:
                 self.server.endanger(name, BY_RULE, UNKNOWN)
         lsn = self.server.step()
-        if self.dies and self.knows_attempts():  # it is taken again on the slot that is there, of the same place
+        if self.dies:  # it is taken again on the slot that is there, of the same place
             self.connector.break_off(lsn)
             self.server.millis += 5_000
         self.connector.begin_epoch(lsn, read=len(self.server.wal), exact_from=0)
@@ -70,16 +70,6 @@ class World:
         """Carry out a step, unless the server or the connector refuses it."""
         with suppress(RefusedError):
             step.run(self)
-
-    def knows_attempts(self) -> bool:
-        """Return whether a snapshot may be taken again at one place.
-
-        Of a table without key both attempts' rows would count, and the DDL that is read again looks like a log that
-        begins again.
-        """
-        return not self.server.logs_ddl and all(
-            table.structure.key for table in self.server.tables.values() if table.rows
-        )
 
     def overtake(self, names: Sequence[Name]) -> None:
         """Note that a snapshot has rows which are younger than it says: what is streamed behind it contradicts them."""
@@ -335,8 +325,6 @@ class Snapshot(_OfConnector):
             if any(self._is_doubled(world, table) for table in server.tables.values()):
                 raise RefusedError("rows without key would come twice")
             lsn = connector.reached
-            if lsn == connector.lsn and not world.knows_attempts():
-                raise RefusedError("the rows of two snapshots would have one place")
             unread = len(server.wal)
             world.settle()
             world.overtake(list(server.tables))

@@ -18,13 +18,29 @@ from tests.postgres_histories.server import Column
 from tests.postgres_histories.steps import Commit, Snapshot, Step
 
 T, COPY = ("app", "t"), ("app", "copy")
-MADE = Create(T, (Column(1, "id", KINDS["integer"], notnull=True), Column(2, "v", KINDS["text"])), (1,))
+COLUMNS = (Column(1, "id", KINDS["integer"], notnull=True), Column(2, "v", KINDS["text"]))
+MADE = Create(T, COLUMNS, (1,))
+KEYLESS = Create(T, COLUMNS, ())
 
 
-def problems(monkeypatch: pytest.MonkeyPatch, *steps: Step, snapshot_after: int, logs_ddl: bool, batches: int) -> list:
+def problems(
+    monkeypatch: pytest.MonkeyPatch,
+    *steps: Step,
+    snapshot_after: int,
+    logs_ddl: bool,
+    batches: int,
+    snapshot_dies: bool = False,
+    transactions: bool = True,
+    partitions: int = 1,
+) -> list:
     log = Log()
     log.install(monkeypatch)
-    style = Style(partitions=1, snapshot_after=snapshot_after, transactions=True)
+    style = Style(
+        partitions=partitions,
+        snapshot_after=snapshot_after,
+        snapshot_dies=snapshot_dies,
+        transactions=transactions,
+    )
     case = PgCase(1, steps, style, batches=batches, logs_ddl=logs_ddl)
     with lake_folder() as lake:
         replay = PgReplay(case, log, Path(lake))
@@ -50,3 +66,15 @@ def test_a_table_made_of_a_query_begins_with_its_rows_in_the_first_transaction_b
     rows = tuple({"id": number, "v": str(number)} for number in range(3))
     steps = (Commit((MADE,)), Commit((Insert(T, rows),)), Commit((CreateAs(COPY, T),)))
     assert problems(monkeypatch, *steps, snapshot_after=2, logs_ddl=True, batches=batches) == []
+
+
+@pytest.mark.parametrize("logs_ddl", [True, False])
+@pytest.mark.parametrize("batches", [1, 4])
+def test_a_full_snapshot_that_is_taken_again_at_its_place_counts_once(
+    batches: int, logs_ddl: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # rows of a table without key all look like others of it, and logged DDL is read a second time
+    rows = tuple({"id": number // 2, "v": "a"} for number in range(6))
+    steps = (Commit((KEYLESS,)), Commit((Insert(T, rows),)), Snapshot("always"), Commit((Insert(T, rows[:1]),)))
+    settings = {"snapshot_after": 2, "logs_ddl": logs_ddl, "batches": batches}
+    assert problems(monkeypatch, *steps, **settings, snapshot_dies=True, partitions=2) == []

@@ -229,8 +229,8 @@ class Grouped(Protocol):
 class Tombstoned(Protocol):
     """Extend a format whose tool writes a record without a value behind each delete, with its key."""
 
-    def is_delete(self, value: bytes) -> bool:
-        """Return whether a record is a row's delete."""
+    def may_delete(self, value: bytes) -> bool:
+        """Return whether a record is a row's delete, or too damaged to say what it is."""
         ...
 
 
