@@ -15,7 +15,7 @@ from tests.postgres_histories.kinds import KINDS
 from tests.postgres_histories.replay import PgCase, PgReplay
 from tests.postgres_histories.row_statements import Insert
 from tests.postgres_histories.server import Column
-from tests.postgres_histories.steps import Commit, Snapshot, Step
+from tests.postgres_histories.steps import Commit, Restart, Snapshot, Step
 
 T, COPY = ("app", "t"), ("app", "copy")
 COLUMNS = (Column(1, "id", KINDS["integer"], notnull=True), Column(2, "v", KINDS["text"]))
@@ -78,3 +78,14 @@ def test_a_full_snapshot_that_is_taken_again_at_its_place_counts_once(
     steps = (Commit((KEYLESS,)), Commit((Insert(T, rows),)), Snapshot("always"), Commit((Insert(T, rows[:1]),)))
     settings = {"snapshot_after": 2, "logs_ddl": logs_ddl, "batches": batches}
     assert problems(monkeypatch, *steps, **settings, snapshot_dies=True, partitions=2) == []
+
+
+@pytest.mark.parametrize("batches", [1, 2, 5])
+def test_equal_rows_of_one_copy_all_count_and_those_that_are_sent_again_do_not(
+    batches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alike = tuple({"id": number // 3, "v": "a"} for number in range(6))
+    copies = [Commit((Insert(T, alike[:count], copy=True),)) for count in (2, 4, 6)]
+    steps = (Commit((KEYLESS,)), *copies[:2], Restart(1), copies[2], Restart(3))
+    settings = {"snapshot_after": 1, "logs_ddl": True, "batches": batches}
+    assert problems(monkeypatch, *steps, **settings, transactions=False, partitions=2) == []

@@ -18,6 +18,8 @@ from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 # their records across partitions. ``tool_batch`` is the number of the records that the tool built side by side, for
 # several topics at once: their tool times do not order those topics.
 # ``transaction_order`` numbers the changes of one table in one transaction from 1, without holes.
+# ``built`` is when the tool built the record of a row, in microseconds since the epoch, where several rows may share
+# place and content: one that was sent again was built again (``core.apply.alike_rows``).
 # ``dialect`` is that of ``statement`` (``core.ddl.parser.parse``).
 CHANGE_SCHEMA = pa.schema(
     [
@@ -37,6 +39,7 @@ CHANGE_SCHEMA = pa.schema(
         ("tool_batch", pa.int64()),
         ("transaction_id", pa.string()),
         ("transaction_order", pa.int64()),
+        ("built", pa.int64()),
         ("before", pa.string()),
         ("after", pa.string()),
         ("columns", pa.dictionary(pa.int32(), pa.string())),

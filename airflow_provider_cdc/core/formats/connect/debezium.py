@@ -147,6 +147,8 @@ class DebeziumFormat:
             order = None if message.transaction is None else message.transaction.data_collection_order
             if order is not None:
                 out.note(len(out.changes) - 1, "transaction_order", int(order))
+            elif key is None and op == "insert" and "own_places" in self.carries:
+                out.note(len(out.changes) - 1, "built", message.ts_us)
         elif logged is None:
             out.ignore(index)
         if log is not None and logged is not None and not (log.has_rows and logged.text == self._said):

@@ -27,7 +27,7 @@ _DELETE = re.compile(rf'"{DELETED}"\s*:\s*"true"'.encode())
 _TYPES: Mapping[str, Any] = {
     **{f"source.{name}": kind for name, kind in get_type_hints(Source, include_extras=True).items()},
     **{f"transaction.{name}": kind for name, kind in get_type_hints(Transaction, include_extras=True).items()},
-    **{name: get_type_hints(Payload, include_extras=True)[name] for name in ("op", "ts_ms")},
+    **{name: get_type_hints(Payload, include_extras=True)[name] for name in ("op", "ts_ms", "ts_us")},
 }
 _NULL = msgspec.Raw(b"null")
 _SETTINGS = "the transform's add.fields, add.headers and their prefixes have to be those of source.options"
