@@ -302,8 +302,8 @@ def columns_of(wire: Format, *, verifies: bool = False) -> list[str]:
         columns.append(BUILT)
     if verifies and "transaction_orders" in wire.carries:
         columns += NUMBERED_COLUMNS
-    if verifies and wire.snapshot_rows != "shared":
-        columns.append("source_time")  # which changes a full load without a place may have is a question of time
+    if "younger_snapshots" in wire.carries or (verifies and wire.snapshot_rows != "shared"):
+        columns.append("source_time")  # which changes the rows of a snapshot may have is a question of time
     return columns
 
 

@@ -104,7 +104,8 @@ class _Part(TableApply):
             return ApplyReport(self.task.table_id, ApplyStatus.WHOLE)
         counts, lossy, failures = Counter[str](), Counter[str](), list[RowFailure]()
         events, buckets, start = list[pa.Table](), list[IntArray](), 0
-        for rows in self._changes.pieces([*columns_of(self._format), *self._shape.rules.of_change]):
+        columns = list(dict.fromkeys([*columns_of(self._format), *self._shape.rules.of_change]))
+        for rows in self._changes.pieces(columns):
             changes = ordered(rows)
             counts.update(changes.counts())
             keyed = key_events(

@@ -48,7 +48,9 @@ def verification_of(policy: RunPolicy, job: JobDocument, task: ApplyTask, shape:
     if task.begins_with_files or shape.filters or not shape.mode.is_mirror:
         return None
     partitions = [f"{topic}/{partition}" for topic, ends in job.end.items() for partition in ends]
-    of_table = Verification(marks=job.marks, partitions=partitions, loaded_until=loaded_until(task))
+    base_time = None if task.base is None else task.base.source_time
+    loaded = loaded_until(task)
+    of_table = Verification(marks=job.marks, partitions=partitions, loaded_until=loaded, base_time=base_time)
     match policy.verify:
         case "off":
             return None

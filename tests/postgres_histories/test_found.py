@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,9 @@ from tests.histories.tools import Style
 from tests.postgres_histories.ddl_statements import Create, CreateAs
 from tests.postgres_histories.kinds import KINDS
 from tests.postgres_histories.replay import PgCase, PgReplay
-from tests.postgres_histories.row_statements import Insert
+from tests.postgres_histories.row_statements import Delete, Insert, Update
 from tests.postgres_histories.server import Column
-from tests.postgres_histories.steps import Commit, Restart, Snapshot, Step
+from tests.postgres_histories.steps import Blocking, Commit, Restart, Snapshot, Step
 
 T, COPY = ("app", "t"), ("app", "copy")
 COLUMNS = (Column(1, "id", KINDS["integer"], notnull=True), Column(2, "v", KINDS["text"]))
@@ -28,11 +29,16 @@ def problems(
     *steps: Step,
     snapshot_after: int,
     logs_ddl: bool,
-    batches: int,
+    batches: int = 1,
+    ends: Sequence[int] = (),
     snapshot_dies: bool = False,
     transactions: bool = True,
     partitions: int = 1,
 ) -> list:
+    """Replay a history and return what is wrong.
+
+    :param ends: instead of ``batches``: up to where each batch reads the rows of T.
+    """
     log = Log()
     log.install(monkeypatch)
     style = Style(
@@ -41,7 +47,8 @@ def problems(
         snapshot_dies=snapshot_dies,
         transactions=transactions,
     )
-    case = PgCase(1, steps, style, batches=batches, logs_ddl=logs_ddl)
+    cuts = tuple({"pg.ctl.ddl_log/0": 3, "pg.app.t/0": end} for end in ends)
+    case = PgCase(1, steps, style, batches=batches, ends=cuts, logs_ddl=logs_ddl)
     with lake_folder() as lake:
         replay = PgReplay(case, log, Path(lake))
         results = replay.run()
@@ -89,3 +96,28 @@ def test_equal_rows_of_one_copy_all_count_and_those_that_are_sent_again_do_not(
     steps = (Commit((KEYLESS,)), *copies[:2], Restart(1), copies[2], Restart(3))
     settings = {"snapshot_after": 1, "logs_ddl": True, "batches": batches}
     assert problems(monkeypatch, *steps, **settings, transactions=False, partitions=2) == []
+
+
+@pytest.mark.parametrize("logs_ddl", [True, False])
+@pytest.mark.parametrize("ends", [(), range(4, 17)], ids=["one batch", "a batch each"])
+@pytest.mark.parametrize("kind", ["blocking", "always"])
+def test_changes_that_were_not_read_when_a_snapshot_was_taken_do_not_contradict_its_rows(
+    kind: str, ends: Sequence[int], logs_ddl: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = tuple({"id": number, "v": "a"} for number in range(4))
+    unread = tuple(
+        Commit((statement,), reads=False)
+        for statement in (
+            Update(T, (0,), {"v": "b"}),
+            Insert(T, ({"id": 7, "v": "c"},)),
+            Update(T, (0,), {"v": "d"}),
+            Delete(T, (1,)),
+            Delete(T, (3,)),
+            Insert(T, ({"id": 1, "v": "e"},)),
+        )
+    )
+    snapshot = (Blocking((T,), unread),) if kind == "blocking" else (*unread, Snapshot(kind))
+    made = Commit((Create(T, COLUMNS, (1,), "f"),))
+    read = Commit((Insert(T, ({"id": 9, "v": "a"},)),))
+    steps = (made, Commit((Insert(T, rows),)), read, *snapshot, Commit((Update(T, (2,), {"v": "f"}),)))
+    assert problems(monkeypatch, *steps, snapshot_after=2, logs_ddl=logs_ddl, ends=ends) == []

@@ -48,6 +48,7 @@ class PostgreSqlConnector:
     carries = frozenset(
         {"rows", "progress", "transactions", "types", "ad_hoc_snapshots", "transaction_orders"}
         | {"full_snapshots", "deleted_keys", "keyed_partitions", "own_places", "transaction_counts"}
+        | {"younger_snapshots"}
     )
     updates_move_keys = False  # a moved key is a delete and an insert
     partial_images = True
