@@ -12,10 +12,10 @@ from tests.histories.source import RefusedError
 from tests.histories.tools import Style
 from tests.postgres_histories.connector import Connector
 from tests.postgres_histories.ddl_log import forget, install
-from tests.postgres_histories.ddl_statements import BY_RULE, UNKNOWN
+from tests.postgres_histories.ddl_statements import BY_RULE
 from tests.postgres_histories.server import Name, Server, Statement, Structure, Table, Transaction
 
-LASTING = {UNKNOWN, "record.value_missing", "record.key_made_up"}
+LASTING = {"record.value_missing", "record.key_made_up"}
 """Reasons that a full snapshot does not take away."""
 
 
@@ -58,7 +58,7 @@ class World:
         self.streams = True
         for name, table in self.server.tables.items():
             if not table.rows and not self.server.logs_ddl:
-                self.server.endanger(name, BY_RULE, UNKNOWN)
+                self.server.endanger(name, BY_RULE)
         lsn = self.server.step()
         if self.dies:  # it is taken again on the slot that is there, of the same place
             self.connector.break_off(lsn)

@@ -11,10 +11,10 @@ import pytest
 from tests.histories.log import Log
 from tests.histories.place import lake_folder
 from tests.histories.tools import Style
-from tests.postgres_histories.ddl_statements import Create, CreateAs
+from tests.postgres_histories.ddl_statements import AddColumn, Create, CreateAs, DropColumn
 from tests.postgres_histories.kinds import KINDS
 from tests.postgres_histories.replay import PgCase, PgReplay
-from tests.postgres_histories.row_statements import Delete, Insert, Update
+from tests.postgres_histories.row_statements import Delete, Insert, Truncate, Update
 from tests.postgres_histories.server import Column
 from tests.postgres_histories.steps import Blocking, Commit, Restart, Snapshot, Step
 
@@ -31,13 +31,15 @@ def problems(
     logs_ddl: bool,
     batches: int = 1,
     ends: Sequence[int] = (),
+    on_unseen: str = "ask",
     snapshot_dies: bool = False,
     transactions: bool = True,
     partitions: int = 1,
+    partition: int = 0,
 ) -> list:
     """Replay a history and return what is wrong.
 
-    :param ends: instead of ``batches``: up to where each batch reads the rows of T.
+    :param ends: instead of ``batches``: up to where each batch reads one partition of the rows of T.
     """
     log = Log()
     log.install(monkeypatch)
@@ -47,8 +49,8 @@ def problems(
         snapshot_dies=snapshot_dies,
         transactions=transactions,
     )
-    cuts = tuple({"pg.ctl.ddl_log/0": 3, "pg.app.t/0": end} for end in ends)
-    case = PgCase(1, steps, style, batches=batches, ends=cuts, logs_ddl=logs_ddl)
+    cuts = tuple({"pg.ctl.ddl_log/0": 3, f"pg.app.t/{partition}": end} for end in ends)
+    case = PgCase(1, steps, style, batches=batches, ends=cuts, logs_ddl=logs_ddl, on_unseen=on_unseen)
     with lake_folder() as lake:
         replay = PgReplay(case, log, Path(lake))
         results = replay.run()
@@ -121,3 +123,53 @@ def test_changes_that_were_not_read_when_a_snapshot_was_taken_do_not_contradict_
     read = Commit((Insert(T, ({"id": 9, "v": "a"},)),))
     steps = (made, Commit((Insert(T, rows),)), read, *snapshot, Commit((Update(T, (2,), {"v": "f"}),)))
     assert problems(monkeypatch, *steps, snapshot_after=2, logs_ddl=logs_ddl, ends=ends) == []
+
+
+@pytest.mark.parametrize("logs_ddl", [True, False])
+@pytest.mark.parametrize("ends", [(), (3, 5), range(3, 8)], ids=["one batch", "three", "a batch each"])
+def test_a_column_that_goes_and_comes_back_has_no_value_of_before(
+    ends: Sequence[int], logs_ddl: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added = Commit((AddColumn(T, "x", KINDS["integer"]),))
+    steps = (
+        Commit((MADE,)),
+        Commit((Insert(T, tuple({"id": number, "v": "a"} for number in range(3))),)),
+        added,
+        Commit((Update(T, (0, 1, 2), {"x": 5}),)),
+        Commit((DropColumn(T, "x"),)),
+        Commit((Update(T, (0,), {"v": "b"}),)),
+        added,
+        Commit((Update(T, (1,), {"v": "c"}),)),
+    )
+    settings = {"snapshot_after": 2, "logs_ddl": logs_ddl, "ends": ends, "on_unseen": "apply"}
+    assert problems(monkeypatch, *steps, **settings, partitions=2 if not ends else 1) == []
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_column_whose_first_row_is_read_late_is_there_from_that_row_on(
+    first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = (
+        Commit((MADE,)),
+        Commit((Insert(T, tuple({"id": number, "v": "a"} for number in range(8))),)),
+        Commit((AddColumn(T, "x", KINDS["integer"]),)),
+        *(Commit((Insert(T, ({"id": 10 + number, "v": "b", "x": number},)),)) for number in range(8)),
+    )
+    settings = {"snapshot_after": 2, "logs_ddl": False, "on_unseen": "apply", "partitions": 2}
+    assert problems(monkeypatch, *steps, **settings, ends=(6,), partition=first) == []
+
+
+@pytest.mark.parametrize("ends", [(), (1,), (1, 2)])
+def test_a_truncate_of_a_table_that_nothing_else_shows_waits_for_nothing(
+    ends: Sequence[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Commit((Create(COPY, COLUMNS, (1,)),))
+    steps = (other, Commit((MADE,)), Commit((Truncate((T,)),)), Commit((Insert(T, ({"id": 1, "v": "a"},)),)))
+    for history in (steps, steps[:3]):
+        settings = {
+            "snapshot_after": 2,
+            "logs_ddl": False,
+            "on_unseen": "apply",
+            "ends": ends if history is steps else (),
+        }
+        assert problems(monkeypatch, *history, **settings) == []
