@@ -31,6 +31,7 @@ def problems(
     logs_ddl: bool,
     batches: int = 1,
     ends: Sequence[int] = (),
+    cuts: tuple[dict[str, int], ...] = (),
     on_unseen: str = "ask",
     snapshot_dies: bool = False,
     transactions: bool = True,
@@ -40,6 +41,7 @@ def problems(
     """Replay a history and return what is wrong.
 
     :param ends: instead of ``batches``: up to where each batch reads one partition of the rows of T.
+    :param cuts: the same of all partitions.
     """
     log = Log()
     log.install(monkeypatch)
@@ -49,7 +51,7 @@ def problems(
         snapshot_dies=snapshot_dies,
         transactions=transactions,
     )
-    cuts = tuple({"pg.ctl.ddl_log/0": 3, f"pg.app.t/{partition}": end} for end in ends)
+    cuts = cuts or tuple({"pg.ctl.ddl_log/0": 3, f"pg.app.t/{partition}": end} for end in ends)
     case = PgCase(1, steps, style, batches=batches, ends=cuts, logs_ddl=logs_ddl, on_unseen=on_unseen)
     with lake_folder() as lake:
         replay = PgReplay(case, log, Path(lake))
@@ -190,3 +192,19 @@ def test_a_key_that_moves_alone_under_an_index_parks_the_table(
     )
     with pytest.raises(AssertionError, match=r"apply\.contradicted"):
         problems(monkeypatch, *steps, snapshot_after=2, logs_ddl=logs_ddl, ends=ends)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_rows_deleted_before_a_full_snapshot_stay_away_when_their_deletes_are_read_late(
+    first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the other partition is read up to the inserts that the connector sent again, and behind the snapshot only later
+    rows = tuple({"id": number, "v": "a"} for number in range(8))
+    later = tuple({"id": number, "v": "b"} for number in range(10, 18))
+    deleted = Commit((Delete(T, tuple(range(7))),))
+    history = (Commit((MADE,)), Commit((Insert(T, rows),)), Restart(1), deleted, Snapshot("always"))
+    begin = {"pg.ctl.ddl_log/0": 3, "pg.app.t/0": 4, "pg.app.t/1": 4}
+    settings = {"snapshot_after": 1, "logs_ddl": True, "partitions": 2}
+    for until in (15, 17, 19):
+        cuts = (begin, {**begin, f"pg.app.t/{first}": until})
+        assert problems(monkeypatch, *history, Commit((Insert(T, later),)), **settings, cuts=cuts) == []
