@@ -292,8 +292,10 @@ class BaseStates:
         """Return from where on rows come late, None when none do, and the applied changes to compare them with."""
         if base is None or not base.applied_position:
             return None, []
+        fresh = [group for span in spans for group in span.groups]
         begins = [group.min_position for group in self.applied_repeats(timeline, base)]
-        oldest = min((group.min_position for span in spans for group in span.groups if group.rows), default=None)
+        # what stands before the snapshot that the content begins with does not count, also where it comes late
+        oldest = min((max(group.min_position, base.snapshot_position) for group in fresh if group.rows), default=None)
         if oldest is not None and reaches(base.applied_position, oldest):
             # rows of one name are on one topic: there only changes of one millisecond are unordered
             renamed = len({name for _, name in timeline.names if name is not None}) > 1
@@ -301,13 +303,11 @@ class BaseStates:
         if not begins:
             return None, []
         context, late_from = [], min(begins)
-        fresh = [group for span in spans for group in span.groups]
         for seq in self._history.since(late_from):
             if seq <= base.applied_seq:
                 for span in self._spans(timeline, self._groups_of(seq)):
                     groups = [group for group in span.groups if group.max_position >= late_from]
-                    groups = _without_same_snapshot(groups, fresh, late_from)
-                    if groups:
+                    if groups := _without_same_snapshot(groups, fresh, late_from):
                         context.append(replace(span, groups=groups))
         if not context:
             return None, []

@@ -228,8 +228,10 @@ class Generations:
                 far = far_below(position)
                 first = marks.first_gtids.get(stream)
                 if first is not None and greatest < first[0] and first[1] < far:
-                    below = [name for name, mark in marks.partitions.items() if mark.gtids.get(stream, far) < far]
-                    return f"{stretch.partition_key}:{stretch.start}", sorted(below)
+                    reached = {n: mark.gtids[stream] for n, mark in marks.partitions.items() if stream in mark.gtids}
+                    below = [name for name, highest in reached.items() if highest < far]
+                    # of one that has gone on to the place of the old record, only the lowest position would show it
+                    return f"{stretch.partition_key}:{stretch.start}", sorted(below or reached)
         return None
 
     def begins_behind(self, partition_key: str, generation: int, offset: int) -> bool:

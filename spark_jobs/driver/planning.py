@@ -47,6 +47,7 @@ class Planning:
     :ivar tables: the timelines that count, by table id.
     :ivar unclear: by table why what its rows say of their columns cannot be read.
     :ivar paths: where each table lies.
+    :ivar only_rows_show: whether nothing but rows shows that a table exists, and what columns it has.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Planning:
         self.layouts = StoredLayouts(job.tables, job.policy, job.format, job.format_options, salt)
         wire = open_format(job.format, job.format_options)
         self.exact = wire.order == "exact"
+        self.only_rows_show = "full_snapshots" in wire.carries and job.schema_topic is None
         self.fresh = new_changes(known, read, observed, exact=self.exact, server=server)
         self.was = self._stated(build_timeline(known, server, AskedChanges(history.asked())))
         lower_case, self.case_is_known = server.lower_case_names is True, server.lower_case_names is not None

@@ -73,7 +73,8 @@ def observed(job: JobDocument, landed: LandReport) -> tuple[list[SchemaChange], 
                 rows=("read" if item.get("read") else "streamed") if without_ddl else "",
             )
             changes.append(change)
-            # a name may be free, or another table's, at the last row and not at the first
-            if wire.ddl_among_rows and item.get("last", "") > item["position"]:
+            # a name may be free, or another table's, at the last row and not at the first. Where only rows show what
+            # changed, another partition may have other columns in between.
+            if (wire.ddl_among_rows or without_ddl) and item.get("last", "") > item["position"]:
                 changes.append(replace(change, position=item["last"]))
-    return changes, unclear
+    return sorted(changes, key=lambda change: change.position), unclear

@@ -83,12 +83,17 @@ class UnownedNames:
     def _without_table(self, name: TableName, groups: list[RowGroup]) -> list[RowGroup]:
         """Return the groups that begin or end where no table has the name.
 
-        By a tool's clock, rows that are sent again after a DROP seem to come after it.
+        By a tool's clock, rows that are sent again after a DROP seem to come after it. Where only rows show a table, a
+        TRUNCATE before the first of them empties a table that has none.
         """
         return [
             group
             for group in groups
-            if any(self._is_free(name, p, group.max_source_time) for p in (group.min_position, group.max_position))
+            if any(
+                self._is_free(name, position, group.max_source_time)
+                for position in (group.min_position, group.max_position)
+                if not (self._p.only_rows_show and position in group.clears)
+            )
         ]
 
     def _is_free(self, name: TableName, position: str, source_time: int | None) -> bool:

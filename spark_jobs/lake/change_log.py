@@ -181,13 +181,17 @@ class LogWriter:
     def _describe(self, names: Sequence[tuple[str, str]], rows: pa.Table, lengths: Sequence[int]) -> None:
         """Note each distinct description of a table's columns with the first and the last position that has it.
 
-        Those of snapshot rows are noted apart.
+        Those of snapshot rows are noted apart, and one that goes and comes back each time.
         """
         times = rows.select(["columns", "position"]).append_column("time", rows.column("source_time").cast(pa.int64()))
         times = times.append_column("number", _numbers(lengths))
         times = times.append_column("read", pc.equal(rows.column("op").cast(pa.string()), "snapshot"))
-        described = times.group_by(["number", "columns", "read"], use_threads=False)
-        for row in described.aggregate([("position", "min"), ("position", "max"), ("time", "max")]).to_pylist():
+        bounds = [("position", "min"), ("position", "max"), ("time", "max")]
+        described = times.group_by(["number", "columns", "read"], use_threads=False).aggregate(bounds)
+        if described.num_rows > len(pc.unique(described.column("number"))):
+            described = _in_turn(times).group_by(["number", "columns", "read", "turn"], use_threads=False)
+            described = described.aggregate(bounds)
+        for row in described.to_pylist():
             database, table = names[row["number"]]
             if row["columns"] is not None and database:
                 description = {
@@ -230,6 +234,15 @@ class _Tables:
     def _name(self, mark: int) -> tuple[str, str]:
         database, table = divmod(mark, len(self._tables) + 1)
         return self._databases[database] or "", self._tables[table] or ""
+
+
+def _in_turn(described: pa.Table) -> pa.Table:
+    """Return rows by position with a number that rises where another description of their table follows."""
+    rows = described.sort_by([("number", "ascending"), ("position", "ascending")]).unify_dictionaries()
+    codes = [rows.column("number"), pa.chunked_array(_codes(rows.column("columns"))[:1]), rows.column("read")]
+    values = [code.to_numpy(zero_copy_only=False) for code in codes]
+    changed = np.logical_or.reduce([value[1:] != value[:-1] for value in values])
+    return rows.append_column("turn", pa.chunked_array([np.cumsum(np.r_[False, changed])]))
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:

@@ -27,7 +27,7 @@ _WHY = (
 class Tombstones:
     """Follow the records of partitions, each partition's in offset order.
 
-    :param is_delete: says of a record's value whether it is a row's delete.
+    :param may_delete: says of a record's value whether it is a row's delete, or too damaged to say.
     :param last: ``topic/partition`` -> offset of the last record that earlier batches read, and the marks of the keys
         of deletes among the last ones.
     :param first_here: partitions whose first records in the batch are read here; what is before others is not known.
@@ -36,13 +36,13 @@ class Tombstones:
 
     def __init__(
         self,
-        is_delete: Callable[[bytes], bool],
+        may_delete: Callable[[bytes], bool],
         last: Mapping[str, list[Any]],
         first_here: Collection[Partition] = (),
         *,
         alone_at_start: bool = False,
     ) -> None:
-        self._is_delete, self._known, self._first_here = is_delete, last, first_here
+        self._may_delete, self._known, self._first_here = may_delete, last, first_here
         self._alone_at_start = alone_at_start
         self.last: dict[str, list[Any]] = {}
 
@@ -75,7 +75,7 @@ class Tombstones:
         return alone
 
     def _follows_delete(self, records: Records, index: int) -> bool | None:
-        """Return whether the nearest record before one with its key is its delete, None where these have none.
+        """Return whether the nearest record before one with its key may be its delete, None where these have none.
 
         Mostly it is the one right before. Where somebody put partitions together, others stand between them.
         """
@@ -83,7 +83,7 @@ class Tombstones:
         for earlier in range(index - 1, -1, -1):
             value = records.values[earlier]
             if records.keys[earlier] == key and value is not None:
-                return self._is_delete(value)
+                return self._may_delete(value)
         return None
 
     def _before(self, records: Records) -> Collection[str] | None:
@@ -102,7 +102,7 @@ class Tombstones:
     def _deleted(self, records: Records) -> list[str]:
         """Return the marks of the keys of deletes among the last records."""
         last = zip(records.keys[-_REMEMBERED:], records.values[-_REMEMBERED:], strict=True)
-        return [_digest(key) for key, value in last if key and value and self._is_delete(value)]
+        return [_digest(key) for key, value in last if key and value and self._may_delete(value)]
 
 
 def _without_value(values: Sequence[bytes | None]) -> Iterator[int]:

@@ -94,7 +94,7 @@ def land_chunks(job: JobDocument, chunks: Sequence[OffsetRange], secrets: dict[s
         where = chunk.topic, chunk.partition
         begin[where] = min(chunk.start, begin.get(where, chunk.start))
     first = {(c.topic, c.partition) for c in chunks if begin.get((c.topic, c.partition)) == c.start}
-    tombstones = Tombstones(fmt.is_delete, job.last_records, first) if isinstance(fmt, Tombstoned) else None
+    tombstones = Tombstones(fmt.may_delete, job.last_records, first) if isinstance(fmt, Tombstoned) else None
     return land(job, source, secrets, fmt, tombstones=tombstones)
 
 
@@ -137,7 +137,7 @@ def land_repaired(
     result = LandReport()
     for seq, some in _by_batch(records, seqs, isinstance(fmt, Grouped)):
         positions = FixedClocks(clocks) if fmt.order == "clock" else None
-        tombstones = Tombstones(fmt.is_delete, {}, alone_at_start=True) if isinstance(fmt, Tombstoned) else None
+        tombstones = Tombstones(fmt.may_delete, {}, alone_at_start=True) if isinstance(fmt, Tombstoned) else None
         report = land(alone, _columns(some), secrets, fmt, positions, begins, tombstones)
         result.groups += report.groups
         earlier = (seq - job.seq) << _OFFSET_BITS

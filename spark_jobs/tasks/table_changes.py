@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.apply.alike_rows import BUILT
 from airflow_provider_cdc.core.apply.clock_order import next_to_copies, order_unknown, rows_of_name, unordered_with
 from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sending, without_repeats_across
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS
@@ -291,14 +292,19 @@ class TableChanges:
         return own
 
 
-def columns_of(wire: Format, *, verifies: bool) -> list[str]:
+def columns_of(wire: Format, *, verifies: bool = False) -> list[str]:
     """Return the columns of the change log to resolve changes from.
 
     :param verifies: whether changes are compared with the log and the rows that are there.
     """
-    numbered = NUMBERED_COLUMNS if verifies and "transaction_orders" in wire.carries else ()
-    # which changes a full load may have is a question of time where it has no place in the log
-    return [*RESOLVE_COLUMNS, *numbered, *(["source_time"] if verifies and wire.snapshot_rows != "shared" else ())]
+    columns = list(RESOLVE_COLUMNS)
+    if "own_places" in wire.carries:
+        columns.append(BUILT)
+    if verifies and "transaction_orders" in wire.carries:
+        columns += NUMBERED_COLUMNS
+    if "younger_snapshots" in wire.carries or (verifies and wire.snapshot_rows != "shared"):
+        columns.append("source_time")  # which changes the rows of a snapshot may have is a question of time
+    return columns
 
 
 def before_of(timeline: TableTimeline, wire: Format, *, verifies: bool) -> list[str] | None:

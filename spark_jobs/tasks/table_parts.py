@@ -37,6 +37,7 @@ from spark_jobs.sinks.contract import RowFiles
 from spark_jobs.sinks.registry import open_sink
 from spark_jobs.tasks.apply import TableApply
 from spark_jobs.tasks.reporting import reported
+from spark_jobs.tasks.table_changes import columns_of
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, PartResult, TablePart
 
 Secrets = dict[str, dict[str, str]]
@@ -103,7 +104,8 @@ class _Part(TableApply):
             return ApplyReport(self.task.table_id, ApplyStatus.WHOLE)
         counts, lossy, failures = Counter[str](), Counter[str](), list[RowFailure]()
         events, buckets, start = list[pa.Table](), list[IntArray](), 0
-        for rows in self._changes.pieces([*RESOLVE_COLUMNS, *self._shape.rules.of_change]):
+        columns = list(dict.fromkeys([*columns_of(self._format), *self._shape.rules.of_change]))
+        for rows in self._changes.pieces(columns):
             changes = ordered(rows)
             counts.update(changes.counts())
             keyed = key_events(

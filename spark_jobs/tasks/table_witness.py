@@ -48,7 +48,9 @@ def verification_of(policy: RunPolicy, job: JobDocument, task: ApplyTask, shape:
     if task.begins_with_files or shape.filters or not shape.mode.is_mirror:
         return None
     partitions = [f"{topic}/{partition}" for topic, ends in job.end.items() for partition in ends]
-    of_table = Verification(marks=job.marks, partitions=partitions, loaded_until=loaded_until(task))
+    base_time = None if task.base is None else task.base.source_time
+    loaded = loaded_until(task)
+    of_table = Verification(marks=job.marks, partitions=partitions, loaded_until=loaded, base_time=base_time)
     match policy.verify:
         case "off":
             return None
@@ -93,6 +95,7 @@ def explained_kinds(
     """
     begins_late = timeline.from_rows and "full_snapshots" not in wire.carries
     by_clock = wire.order == "clock"
+    may_have = _OF_ROWS - {KEY_MISSING} if _is_younger(task, wire) else _OF_ROWS
     is_spread = any(witness.is_spread for witness in plan.witnesses)
     ignores_cascades = policy.on_cascade == "ignore" and bool(timeline.references)
     of_later_log = any(witness.of_later_log for witness in plan.witnesses)
@@ -104,7 +107,7 @@ def explained_kinds(
         ("rows are left out", bool(task.left_out or plan.failures), _OF_ROWS),
         ("changes were denied", bool(timeline.denied), _OF_ROWS),
         ("rows that foreign keys change are ignored", ignores_cascades, _OF_ROWS),
-        ("the table begins with a snapshot that may have some of the changes", begins_with_snapshot(task), _OF_ROWS),
+        ("the table begins with a snapshot that may have some of the changes", begins_with_snapshot(task), may_have),
         ("TRUNCATE is ignored", policy.on_truncate == "ignore", {KEY_THERE}),
         ("the log begins after the table", begins_late, {KEY_MISSING}),
         ("and on each partition elsewhere", begins_late and is_spread, _EVERY),
@@ -118,6 +121,12 @@ def begins_with_snapshot(task: ApplyTask) -> bool:
     """Return whether rows are resolved from a snapshot on: it may have been read in parts, while rows changed."""
     applied = "" if task.base is None else task.base.applied_position
     return applied < task.snapshot_position
+
+
+def _is_younger(task: ApplyTask, wire: Format) -> bool:
+    """Return whether all rows of the snapshot have one place, and times show which changes it may have."""
+    full = {position for span in task.spans for group in span.groups for position, _ in group.snapshots}
+    return "younger_snapshots" in wire.carries and task.snapshot_position in full
 
 
 class TableWitness:

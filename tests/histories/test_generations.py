@@ -140,16 +140,19 @@ def test_records_of_the_new_log_that_were_read_before_it_showed(log: Log, lake: 
     assert caught.value.where["read_before"] == f"{TOPIC}.shop.t/1"
 
 
-def test_records_of_the_old_log_that_come_after_those_of_the_new_one(log: Log, lake: Path) -> None:
+@pytest.mark.parametrize("newest", [(7, "A"), (9, "B")], ids=["files below", "the new log has reached the next file"])
+def test_records_of_the_old_log_that_come_after_those_of_the_new_one(
+    newest: tuple[int, str], log: Log, lake: Path
+) -> None:
     script = pipeline(log, lake)
-    script.send(create(), at(7, 12, 1, "A"))
+    script.send(create(), at(7, 12, 1, "A"), at(newest[0], 13, 1, newest[1]))
     script.sync()
     script.send(at(10, 11, 1, "a", partition=1))  # a lower number, files behind
     with pytest.raises(DataError) as caught:
         script.sync()
     assert caught.value.code == "source.generation_unclear"
     assert caught.value.where == {"record": f"{TOPIC}.shop.t/1:0", "read_before": f"{TOPIC}.shop.t/0"}
-    assert script.rows("shop", "t") == {(1, "A"): 1}
+    assert script.rows("shop", "t") == {(1, newest[1]): 1}
 
 
 def test_what_a_batch_holds_of_the_old_log_stays_there(log: Log, lake: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.histories.debezium_records import ddl, row
 from tests.histories.log import Log
+from tests.histories.quarantined import cut_off
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 
@@ -49,6 +50,16 @@ def test_behind_its_delete_it_says_nothing_new(log: Log, lake: Path, cuts: tuple
     script = synced(log, lake, records, *cuts)
     assert script.states_of("shop", "t") == ["ok"]
     assert script.rows("shop", "t") == {(1, "1"): 1}
+
+
+@pytest.mark.parametrize("cuts", CUTS[:4])
+def test_behind_a_delete_that_cannot_be_read_it_needs_no_decision_of_its_own(
+    log: Log, lake: Path, cuts: tuple[int, ...]
+) -> None:
+    delete, behind = gone(1, 20)
+    script = synced(log, lake, [put(1, 10), cut_off(delete), behind, put(2, 30)], *cuts)
+    assert [entry.record for entry in script.open_records()] == [("src.shop.t", 0, 1)]
+    assert script.states_of("shop", "t") == ["parked"]
 
 
 ALONE = {

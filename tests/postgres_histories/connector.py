@@ -90,6 +90,7 @@ class Connector:
     picture: Picture | None = None
     _run: int = 0
     _clock: int = 0
+    _built: int = 0  # microseconds: no two records are built at once
     _met: dict[int, tuple[int, Catalogue]] = field(default_factory=dict)
     _schemas: dict[Any, str] = field(default_factory=dict)
     _starts: dict[int, int | None] = field(default_factory=dict)  # of each transaction since the newest full snapshot
@@ -109,6 +110,7 @@ class Connector:
     def restart(self, back: int) -> None:
         """Die and start again some transactions before: what was sent since comes again."""
         self._meet_again()
+        self._clock += 5_000  # it takes a while to start
         newest, self.read = self.read, max(min(self._starts, default=self.read), self.read - back)
         self.committed = self._starts.get(self.read, self.committed)
         while self.read < newest:
@@ -262,15 +264,16 @@ class Connector:
     ) -> Record:
         structure, time = where.structure, self._time(where.millis)
         topic, catalogue = topic_of(structure.name), self._catalogue(structure)
+        self._built = max(self._built + 1, time * 1000)
         value = {
             "before": before,
             "after": after,
             "source": self._source(where),
             "transaction": None,
             "op": op,
-            "ts_ms": time,
-            "ts_us": time * 1000,
-            "ts_ns": time * 1_000_000,
+            "ts_ms": self._built // 1000,
+            "ts_us": self._built,
+            "ts_ns": self._built * 1000,
         }
         if where.order is not None:
             transaction, total, own = where.order

@@ -32,8 +32,6 @@ from tests.postgres_histories.server import (
 ASKED = ("on_unseen_ddl is ask", "apply.contradicted", "apply.row_not_found", "apply.key_unproven")
 """Reasons of a table that was changed without a record of the change."""
 BY_RULE = "on_unseen_ddl is ask"
-UNKNOWN = "rows arrived but no CREATE TABLE"
-"""Reason of a table whose TRUNCATE came before its first row: nothing says what columns it has."""
 UNREAD = "the log has no row of it"  # a table of which no row was read took a name
 KEY_CHANGED = ("on_key_change",)
 """Reasons of a table whose key was changed."""
@@ -43,9 +41,7 @@ _ADDED, _TYPES = 2, 4  # reasons of a rewrite
 def _changed(server: Server, name: Name, *, harmless: bool = False) -> None:
     """Note that a table was changed, where only rows can show it."""
     if not server.logs_ddl:
-        server.endanger(name, *((BY_RULE,) if harmless else ASKED), UNKNOWN)
-        if server.had_before(name):
-            server.endanger(name, "apply.schema_missing")
+        server.endanger(name, *((BY_RULE,) if harmless else ASKED))
 
 
 @dataclass(frozen=True)

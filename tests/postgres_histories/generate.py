@@ -35,7 +35,7 @@ class Maker:
         self.steps: list[steps.Step] = []
         self.world = steps.World(0, replace(style, embedded=False), logs_ddl=logs_ddl)
         self._chance, self._logs_ddl, self._on_unseen, self._hazards = chance, logs_ddl, on_unseen, hazards
-        self._embedded, self._transactions = style.embedded, style.transactions
+        self._embedded = style.embedded
         self._one_partition = style.partitions == 1
         self._taken: set[Name] = set()
         self._keys = 0
@@ -228,8 +228,6 @@ class Maker:
         """COPY."""
         statement = self.an_insert()
         assert isinstance(statement, rows.Insert)
-        if not self.server.tables[statement.name].structure.key and not self._transactions:
-            raise RefusedError("equal rows of one place are told apart by their number in the transaction only")
         self.commit(rows.Insert(statement.name, statement.rows, copy=True))
 
     def truncate(self) -> None:

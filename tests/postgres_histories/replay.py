@@ -14,8 +14,6 @@ from tests.histories.run import Case, Replay
 from tests.histories.tools import Tool
 from tests.postgres_histories.comparison import unlike
 from tests.postgres_histories.connector import LOG_TOPIC, Sent
-from tests.postgres_histories.ddl_statements import UNKNOWN
-from tests.postgres_histories.row_statements import OLD_KEY
 from tests.postgres_histories.server import Content, Name, Picture, Structure
 from tests.postgres_histories.steps import World
 
@@ -104,8 +102,6 @@ class PgReplay(Replay):
 
     def _judge(self, name: Name, content: Content, hazards: frozenset[str]) -> list[str]:
         states = [s for s in self.states.values() if (s.database, s.table) == name and s.state != "dropped"]
-        if UNKNOWN in hazards:  # of a TRUNCATE before the first row
-            states = [s for s in states if UNKNOWN not in s.reason] or states
         if len(states) > 1:
             return [f": {len(states)} tables have the name: {[(s.state, s.reason) for s in states]}"]
         if not states:
@@ -118,9 +114,6 @@ class PgReplay(Replay):
                 return [": there is no table"] if content.rows else []
             wrong = unlike(lake, content, ordered=self.case.logs_ddl)
             self.equal[".".join(name)] += not wrong
-            if wrong and OLD_KEY in hazards:  # the first batch of a table only counts what contradicts it
-                self.parked[state.table_id] = OLD_KEY
-                return []
             return [f": {problem}" for problem in wrong]
         hazard = next((hazard for hazard in sorted(hazards) if hazard in state.reason), None)
         if hazard is None:

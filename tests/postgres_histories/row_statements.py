@@ -18,8 +18,6 @@ GHOST = (
     "apply.contradicted",
     "apply.key_unproven",
 )
-OLD_KEY = "its row stays under the old key"
-"""What is lost where only the primary key changes of a table whose replica identity is another index."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ def _updated(server: Server, table: Table, uid: int, row: Row, new: Row, touched
     moved = any(row[part] != new[part] for part in structure.key)
     if structure.identity == "i":
         if moved or not structure.key or row[structure.identifying[0]] != new[structure.identifying[0]]:
-            server.endanger(structure.name, *GHOST, *([OLD_KEY] if moved else []))
+            server.endanger(structure.name, *GHOST)
         moved = row[structure.identifying[0]] != new[structure.identifying[0]]
     unchanged = frozenset() if structure.identity == "f" else frozenset(long)
     if moved and unchanged:

@@ -157,7 +157,6 @@ class Server:
         self.hazards: dict[int, set[str]] = {}
         self.names: dict[int, set[Name]] = {}  # that each table ever had
         self.had: dict[Name, int] = {}  # by name: the table that had it last
-        self._shapes: dict[int, list[tuple[tuple[str, str], ...]]] = {}
         self.unread: dict[Name, set[str]] = {}  # by name: reasons of records that stay in the quarantine
         self._attnums: dict[int, int] = {}
         self._xid, self._oid, self._uid, self._version = 700, 16_400, 0, 0
@@ -269,7 +268,6 @@ class Server:
         table = self.table(name)
         self.unlocked(table)
         oid, numbers = table.structure.oid, [column.attnum for column in table.structure.columns]
-        self._shapes.setdefault(oid, [tuple((column.name, column.kind.name) for column in table.structure.columns)])
         self._attnums[oid] = max([self._attnums.get(oid, 0), *numbers])
         self._version += 1
         table.structure = replace(table.structure, version=self._version, **how)
@@ -294,13 +292,6 @@ class Server:
         unique = [structure.key] if structure.key else []
         unique += [(structure.index,)] if structure.index is not None else []
         return any(all(other[part] == row[part] for part in parts) for parts in unique for other in others)
-
-    def had_before(self, name: Name) -> bool:
-        """Return whether a table has the columns again that it had before: of one batch's rows only the first shows."""
-        structure = self.table(name).structure
-        shapes = self._shapes.setdefault(structure.oid, [])
-        shapes.append(tuple((column.name, column.kind.name) for column in structure.columns))
-        return shapes[-1] in shapes[:-1]
 
     def take(self, name: Name) -> None:
         """Note that a table took a name; of another one's rows, read again, the key is then looked up in this one."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -13,10 +12,10 @@ from tests.histories.source import RefusedError
 from tests.histories.tools import Style
 from tests.postgres_histories.connector import Connector
 from tests.postgres_histories.ddl_log import forget, install
-from tests.postgres_histories.ddl_statements import BY_RULE, UNKNOWN
+from tests.postgres_histories.ddl_statements import BY_RULE
 from tests.postgres_histories.server import Name, Server, Statement, Structure, Table, Transaction
 
-LASTING = {UNKNOWN, "record.value_missing", "record.key_made_up"}
+LASTING = {"record.value_missing", "record.key_made_up"}
 """Reasons that a full snapshot does not take away."""
 
 
@@ -59,9 +58,9 @@ class World:
         self.streams = True
         for name, table in self.server.tables.items():
             if not table.rows and not self.server.logs_ddl:
-                self.server.endanger(name, BY_RULE, UNKNOWN)
+                self.server.endanger(name, BY_RULE)
         lsn = self.server.step()
-        if self.dies and self.knows_attempts():  # it is taken again on the slot that is there, of the same place
+        if self.dies:  # it is taken again on the slot that is there, of the same place
             self.connector.break_off(lsn)
             self.server.millis += 5_000
         self.connector.begin_epoch(lsn, read=len(self.server.wal), exact_from=0)
@@ -71,22 +70,12 @@ class World:
         with suppress(RefusedError):
             step.run(self)
 
-    def knows_attempts(self) -> bool:
-        """Return whether a snapshot may be taken again at one place.
-
-        Of a table without key both attempts' rows would count, and the DDL that is read again looks like a log that
-        begins again.
-        """
-        return not self.server.logs_ddl and all(
-            table.structure.key for table in self.server.tables.values() if table.rows
-        )
-
-    def overtake(self, names: Sequence[Name]) -> None:
-        """Note that a snapshot has rows which are younger than it says: what is streamed behind it contradicts them."""
+    def read_twice(self) -> None:
+        """Note that two snapshots of one place may have read a row with other values: its key seems to be two rows'."""
         unread = {change.structure.oid for one in self.server.wal[self.connector.read :] for change in one.changes}
-        for name in names:
-            if self.server.tables[name].structure.oid in unread:
-                self.server.endanger(name, "apply.contradicted", "apply.row_not_found")
+        for name, table in self.server.tables.items():
+            if table.structure.oid in unread and not self.server.logs_ddl:
+                self.server.endanger(name, "apply.key_unproven")
 
     def settle(self) -> None:
         """Note that a full snapshot says all of the tables that have rows, where only rows show what changed."""
@@ -303,7 +292,6 @@ class Blocking(_OfConnector):
         names = [name for name in self.names if name in server.tables]
         lsn = connector.committed or server.lsn
         server.millis += 1_000
-        world.overtake(names)
         connector.snapshot(names, (lsn, lsn), server.chance.randint(700, 999))
         connector.exact_from = max(connector.exact_from, len(server.wal))
         connector.show()
@@ -335,11 +323,10 @@ class Snapshot(_OfConnector):
             if any(self._is_doubled(world, table) for table in server.tables.values()):
                 raise RefusedError("rows without key would come twice")
             lsn = connector.reached
-            if lsn == connector.lsn and not world.knows_attempts():
-                raise RefusedError("the rows of two snapshots would have one place")
+            if lsn == connector.lsn:
+                world.read_twice()
             unread = len(server.wal)
             world.settle()
-            world.overtake(list(server.tables))
             connector.begin_epoch(lsn, read=connector.read, exact_from=unread)
             return
         if any(not table.rows for table in server.tables.values()):

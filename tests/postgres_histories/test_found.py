@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,26 +11,52 @@ import pytest
 from tests.histories.log import Log
 from tests.histories.place import lake_folder
 from tests.histories.tools import Style
-from tests.postgres_histories.ddl_statements import Create, CreateAs
+from tests.postgres_histories.ddl_statements import AddColumn, Create, CreateAs, DropColumn
 from tests.postgres_histories.kinds import KINDS
 from tests.postgres_histories.replay import PgCase, PgReplay
-from tests.postgres_histories.row_statements import Insert
+from tests.postgres_histories.row_statements import Delete, Insert, Truncate, Update
 from tests.postgres_histories.server import Column
-from tests.postgres_histories.steps import Commit, Snapshot, Step
+from tests.postgres_histories.steps import Blocking, Commit, Restart, Snapshot, Step
 
 T, COPY = ("app", "t"), ("app", "copy")
-MADE = Create(T, (Column(1, "id", KINDS["integer"], notnull=True), Column(2, "v", KINDS["text"])), (1,))
+COLUMNS = (Column(1, "id", KINDS["integer"], notnull=True), Column(2, "v", KINDS["text"]))
+MADE = Create(T, COLUMNS, (1,))
+KEYLESS = Create(T, COLUMNS, ())
 
 
-def problems(monkeypatch: pytest.MonkeyPatch, *steps: Step, snapshot_after: int, logs_ddl: bool, batches: int) -> list:
+def problems(
+    monkeypatch: pytest.MonkeyPatch,
+    *steps: Step,
+    snapshot_after: int,
+    logs_ddl: bool,
+    batches: int = 1,
+    ends: Sequence[int] = (),
+    cuts: tuple[dict[str, int], ...] = (),
+    on_unseen: str = "ask",
+    snapshot_dies: bool = False,
+    transactions: bool = True,
+    partitions: int = 1,
+    partition: int = 0,
+) -> list:
+    """Replay a history and return what is wrong.
+
+    :param ends: instead of ``batches``: up to where each batch reads one partition of the rows of T.
+    :param cuts: the same of all partitions.
+    """
     log = Log()
     log.install(monkeypatch)
-    style = Style(partitions=1, snapshot_after=snapshot_after, transactions=True)
-    case = PgCase(1, steps, style, batches=batches, logs_ddl=logs_ddl)
+    style = Style(
+        partitions=partitions,
+        snapshot_after=snapshot_after,
+        snapshot_dies=snapshot_dies,
+        transactions=transactions,
+    )
+    cuts = cuts or tuple({"pg.ctl.ddl_log/0": 3, f"pg.app.t/{partition}": end} for end in ends)
+    case = PgCase(1, steps, style, batches=batches, ends=cuts, logs_ddl=logs_ddl, on_unseen=on_unseen)
     with lake_folder() as lake:
         replay = PgReplay(case, log, Path(lake))
         results = replay.run()
-        assert results or not replay.parked
+        assert results or not replay.parked, replay.parked
         return results
 
 
@@ -50,3 +77,134 @@ def test_a_table_made_of_a_query_begins_with_its_rows_in_the_first_transaction_b
     rows = tuple({"id": number, "v": str(number)} for number in range(3))
     steps = (Commit((MADE,)), Commit((Insert(T, rows),)), Commit((CreateAs(COPY, T),)))
     assert problems(monkeypatch, *steps, snapshot_after=2, logs_ddl=True, batches=batches) == []
+
+
+@pytest.mark.parametrize("logs_ddl", [True, False])
+@pytest.mark.parametrize("batches", [1, 4])
+def test_a_full_snapshot_that_is_taken_again_at_its_place_counts_once(
+    batches: int, logs_ddl: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # rows of a table without key all look like others of it, and logged DDL is read a second time
+    rows = tuple({"id": number // 2, "v": "a"} for number in range(6))
+    steps = (Commit((KEYLESS,)), Commit((Insert(T, rows),)), Snapshot("always"), Commit((Insert(T, rows[:1]),)))
+    settings = {"snapshot_after": 2, "logs_ddl": logs_ddl, "batches": batches}
+    assert problems(monkeypatch, *steps, **settings, snapshot_dies=True, partitions=2) == []
+
+
+@pytest.mark.parametrize("batches", [1, 2, 5])
+def test_equal_rows_of_one_copy_all_count_and_those_that_are_sent_again_do_not(
+    batches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alike = tuple({"id": number // 3, "v": "a"} for number in range(6))
+    copies = [Commit((Insert(T, alike[:count], copy=True),)) for count in (2, 4, 6)]
+    steps = (Commit((KEYLESS,)), *copies[:2], Restart(1), copies[2], Restart(3))
+    settings = {"snapshot_after": 1, "logs_ddl": True, "batches": batches}
+    assert problems(monkeypatch, *steps, **settings, transactions=False, partitions=2) == []
+
+
+@pytest.mark.parametrize("logs_ddl", [True, False])
+@pytest.mark.parametrize("ends", [(), range(4, 17)], ids=["one batch", "a batch each"])
+@pytest.mark.parametrize("kind", ["blocking", "always"])
+def test_changes_that_were_not_read_when_a_snapshot_was_taken_do_not_contradict_its_rows(
+    kind: str, ends: Sequence[int], logs_ddl: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = tuple({"id": number, "v": "a"} for number in range(4))
+    unread = tuple(
+        Commit((statement,), reads=False)
+        for statement in (
+            Update(T, (0,), {"v": "b"}),
+            Insert(T, ({"id": 7, "v": "c"},)),
+            Update(T, (0,), {"v": "d"}),
+            Delete(T, (1,)),
+            Delete(T, (3,)),
+            Insert(T, ({"id": 1, "v": "e"},)),
+        )
+    )
+    snapshot = (Blocking((T,), unread),) if kind == "blocking" else (*unread, Snapshot(kind))
+    made = Commit((Create(T, COLUMNS, (1,), "f"),))
+    read = Commit((Insert(T, ({"id": 9, "v": "a"},)),))
+    steps = (made, Commit((Insert(T, rows),)), read, *snapshot, Commit((Update(T, (2,), {"v": "f"}),)))
+    assert problems(monkeypatch, *steps, snapshot_after=2, logs_ddl=logs_ddl, ends=ends) == []
+
+
+@pytest.mark.parametrize("logs_ddl", [True, False])
+@pytest.mark.parametrize("ends", [(), (3, 5), range(3, 8)], ids=["one batch", "three", "a batch each"])
+def test_a_column_that_goes_and_comes_back_has_no_value_of_before(
+    ends: Sequence[int], logs_ddl: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added = Commit((AddColumn(T, "x", KINDS["integer"]),))
+    steps = (
+        Commit((MADE,)),
+        Commit((Insert(T, tuple({"id": number, "v": "a"} for number in range(3))),)),
+        added,
+        Commit((Update(T, (0, 1, 2), {"x": 5}),)),
+        Commit((DropColumn(T, "x"),)),
+        Commit((Update(T, (0,), {"v": "b"}),)),
+        added,
+        Commit((Update(T, (1,), {"v": "c"}),)),
+    )
+    settings = {"snapshot_after": 2, "logs_ddl": logs_ddl, "ends": ends, "on_unseen": "apply"}
+    assert problems(monkeypatch, *steps, **settings, partitions=2 if not ends else 1) == []
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_column_whose_first_row_is_read_late_is_there_from_that_row_on(
+    first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = (
+        Commit((MADE,)),
+        Commit((Insert(T, tuple({"id": number, "v": "a"} for number in range(8))),)),
+        Commit((AddColumn(T, "x", KINDS["integer"]),)),
+        *(Commit((Insert(T, ({"id": 10 + number, "v": "b", "x": number},)),)) for number in range(8)),
+    )
+    settings = {"snapshot_after": 2, "logs_ddl": False, "on_unseen": "apply", "partitions": 2}
+    assert problems(monkeypatch, *steps, **settings, ends=(6,), partition=first) == []
+
+
+@pytest.mark.parametrize("ends", [(), (1,), (1, 2)])
+def test_a_truncate_of_a_table_that_nothing_else_shows_waits_for_nothing(
+    ends: Sequence[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Commit((Create(COPY, COLUMNS, (1,)),))
+    steps = (other, Commit((MADE,)), Commit((Truncate((T,)),)), Commit((Insert(T, ({"id": 1, "v": "a"},)),)))
+    for history in (steps, steps[:3]):
+        settings = {
+            "snapshot_after": 2,
+            "logs_ddl": False,
+            "on_unseen": "apply",
+            "ends": ends if history is steps else (),
+        }
+        assert problems(monkeypatch, *history, **settings) == []
+
+
+@pytest.mark.parametrize("logs_ddl", [True, False])
+@pytest.mark.parametrize("ends", [(), (2,)], ids=["the snapshot's batch", "a later one"])
+def test_a_key_that_moves_alone_under_an_index_parks_the_table(
+    ends: Sequence[int], logs_ddl: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the update comes without the row before it, so the row stays under its old key, too
+    columns = (*COLUMNS, Column(3, "u", KINDS["integer"], notnull=True))
+    rows = ({"id": 1, "v": "a", "u": 10}, {"id": 2, "v": "a", "u": 20})
+    steps = (
+        Commit((Create(T, columns, (1,), "i", 3),)),
+        Commit((Insert(T, rows),)),
+        Commit((Update(T, (0,), {"id": 7}),)),
+    )
+    with pytest.raises(AssertionError, match=r"apply\.contradicted"):
+        problems(monkeypatch, *steps, snapshot_after=2, logs_ddl=logs_ddl, ends=ends)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_rows_deleted_before_a_full_snapshot_stay_away_when_their_deletes_are_read_late(
+    first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the other partition is read up to the inserts that the connector sent again, and behind the snapshot only later
+    rows = tuple({"id": number, "v": "a"} for number in range(8))
+    later = tuple({"id": number, "v": "b"} for number in range(10, 18))
+    deleted = Commit((Delete(T, tuple(range(7))),))
+    history = (Commit((MADE,)), Commit((Insert(T, rows),)), Restart(1), deleted, Snapshot("always"))
+    begin = {"pg.ctl.ddl_log/0": 3, "pg.app.t/0": 4, "pg.app.t/1": 4}
+    settings = {"snapshot_after": 1, "logs_ddl": True, "partitions": 2}
+    for until in (15, 17, 19):
+        cuts = (begin, {**begin, f"pg.app.t/{first}": until})
+        assert problems(monkeypatch, *history, Commit((Insert(T, later),)), **settings, cuts=cuts) == []

@@ -61,6 +61,7 @@ class Verification:
     :param partitions: each ``topic/partition`` that there is.
     :param loaded_until: Kafka's time of the newest row of the table's full load, in milliseconds, where that has no
         place in the source's log; 0 without one.
+    :param base_time: newest source time among the stored rows, in microseconds since the epoch, None without any.
     """
 
     share: float = 1 / 16
@@ -68,6 +69,7 @@ class Verification:
     marks: Mapping[str, str] | None = None
     partitions: Collection[str] = ()
     loaded_until: int = 0
+    base_time: int | None = None
 
     def compares_rows(self, wire: Format) -> bool:
         """Return whether rows before changes are compared, too, and not only keys.

@@ -12,10 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.apply.alike_rows import BUILT, each_alike
 from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.resolve import acquired_and_released, typer_of
+from airflow_provider_cdc.core.apply.row_copies import where_made
 from airflow_provider_cdc.core.apply.row_sets import (
     group_numbers,
     left_after_netting,
@@ -83,7 +85,8 @@ def key_events(
         row_indexes = without_passed_over(typer, row_indexes, [snapshot_position])
         keys, event_rows, fills = _added_and_removed(typer, row_indexes, last)
     columns = {f"{_KEY}{number}": column for number, column in enumerate(keys.columns)}
-    rows = changes.rows.select([*_ORDER, *batch_column(changes.rows)]).take(pa.array(event_rows))
+    names = [*_ORDER, *batch_column(changes.rows), *({BUILT} & {*changes.rows.column_names})]
+    rows = changes.rows.select(names).take(pa.array(event_rows))
     columns |= {name: rows.column(name) for name in rows.column_names}
     events = pa.table({**columns, "fills": fills, "row": changes.as_read(event_rows)})
     by = keys if timeline.versions[last].schema.key else keys.select(["alike"])
@@ -123,7 +126,8 @@ def net_events(events: pa.Table, wire: Format) -> tuple[IntArray, int]:
     alike, own = (group_numbers([events.column(f"{_KEY}{number}")]) for number in range(2))
     fills = events.column("fills").to_numpy()
     ops = events.column("op").cast(pa.string())
-    sent = group_numbers([pa.array(own), pa.array(fills), events.column("position"), ops])
+    made = where_made(events, wire)
+    sent = each_alike(group_numbers([pa.array(own), pa.array(fills), made, ops]), made, events)
     counts = np.zeros(events.num_rows, dtype=bool)
     counts[np.unique(sent, return_index=True)[1]] = True
     if wire.snapshot_rows != "numbered":

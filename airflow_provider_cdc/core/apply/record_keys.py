@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.partial_images import StoredRows
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, having_keys
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
+from airflow_provider_cdc.core.apply.source_order import of_snapshots, read_before
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.contract import Format, LosesTruncates
@@ -109,7 +110,12 @@ class KeyEvents(NamedTuple):
 
 
 def demand_table_key(
-    typer: RowTyper, events: KeyEvents, last: int, applied: BoolArray, base_position: str, stored_rows: StoredRows
+    typer: RowTyper,
+    events: KeyEvents,
+    last: int,
+    applied: BoolArray,
+    base: tuple[str, int | None],
+    stored_rows: StoredRows,
 ) -> None:
     """Refuse a step's rows where two of them, or one and a stored row, have one key and are not one row.
 
@@ -117,16 +123,19 @@ def demand_table_key(
 
     :param last: schema version of the step's end.
     :param applied: of every change whether the stored rows went through it.
-    :param base_position: newest position that the stored rows went through.
+    :param base: newest position that the stored rows went through, and newest source time among them.
     :raises DataError: ``apply.key_unproven``.
     """
-    rows = typer.changes.rows.select(["op", "position"]).take(pa.array(events.rows))
-    mine = applied[events.rows]
+    base_position, base_time = base
+    rows = typer.changes.rows.take(pa.array(events.rows))
+    rows = pa.table({"op": rows.column("op"), "position": _where_read(rows, typer.wire)})
+    mine = (applied | read_before(typer.changes.rows, typer.wire, base_time))[events.rows]
     event, before = contradicted_within(events.groups, events.fills, rows, mine)
     differs = _differ(typer.changes, events.rows[event], events.rows[before])
     if differs.any():
         raise _unproven(typer, int(events.rows[event[differs][0]]))
     begun = typer.timeline.versions[0].position
+    rows = typer.changes.rows.select(["op", "position"]).take(pa.array(events.rows))
     first = firsts_unlike_stored(events.groups, events.fills, rows, base_position, begun)
     first = first[~mine[first]]
     if not len(first):
@@ -136,6 +145,16 @@ def demand_table_key(
     taken = first[having_keys(keys, stored.select(keys.column_names), keys.column_names)]
     for row_index in _unlike(typer, np.sort(events.rows[taken]), last, stored)[:1]:
         raise _unproven(typer, row_index)
+
+
+def _where_read(rows: pa.Table, wire: Format) -> pa.ChunkedArray:
+    """Return positions, those of rows that snapshots read at another time at one place as others."""
+    positions = rows.column("position")
+    if "younger_snapshots" not in wire.carries:
+        return positions
+    times = pc.fill_null(rows.column("source_time").cast(pa.int64()).cast(pa.string()), "")
+    at = pc.binary_join_element_wise(positions, times, " ")
+    return pc.if_else(pa.array(of_snapshots(rows)), at, positions)
 
 
 def _differ(changes: Changes, some: IntArray, others: IntArray) -> BoolArray:

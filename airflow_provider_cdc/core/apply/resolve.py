@@ -323,7 +323,8 @@ def _keyed(
     groups = group_numbers(keys.columns)
     events = KeyEvents(keys, groups, event_rows, fills)
     if is_unproven(typer.timeline, wire):
-        demand_table_key(typer, events, last, applied, base_position, stored_rows)
+        base = base_position, None if verification is None else verification.base_time
+        demand_table_key(typer, events, last, applied, base, stored_rows)
     witness = None if verification is None else Witness(typer, events, last, applied, base_position, verification)
     winners = newest(groups)
     if wire.order == "clock":

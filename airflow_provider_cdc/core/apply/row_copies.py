@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.apply.alike_rows import each_alike
 from airflow_provider_cdc.core.apply.ordered_changes import Changes, ascending
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.source_order import batch_column
@@ -34,7 +35,7 @@ def sources_of(rows: pa.Table, wire: Format) -> IntArray:
     return group_numbers([rows.column("topic").cast(pa.string()), *rows.select(numbers).columns])
 
 
-def _where_made(rows: pa.Table, wire: Format) -> pa.ChunkedArray:
+def where_made(rows: pa.Table, wire: Format) -> pa.ChunkedArray:
     """Return a text per row that changes share which were made at one place of the source's log.
 
     A row that was read has no place of its own.
@@ -57,7 +58,8 @@ def identities(rows: pa.Table, wire: Format) -> IntArray:
     alike = [rows.column("op").cast(pa.string()), *rows.select(["before", "after"]).columns]
     positions = rows.column("position")
     if wire.row_numbers == "event":
-        return group_numbers([_where_made(rows, wire), *alike])
+        made = where_made(rows, wire)
+        return each_alike(group_numbers([made, *alike]), made, rows)
     numbers, records = group_numbers([event_of(positions), *alike]), sources_of(rows, wire)
     index = rows.column("index").to_numpy()
     order = np.lexsort((index, records, numbers))
@@ -79,7 +81,7 @@ def without_copies(changes: Changes, row_indexes: IntArray, applied: BoolArray, 
     :param applied: of every change whether the stored rows went through it.
     """
     rows = changes.rows.select(["position", "op"]).take(pa.array(row_indexes))
-    made = _where_made(rows, wire)
+    made = where_made(rows, wire)
     if ascending(made):
         return Distinct(row_indexes, applied)
     ops = rows.column("op").cast(pa.string())

@@ -47,6 +47,22 @@ def of_snapshots(rows: pa.Table) -> BoolArray:
     return flags
 
 
+def read_before(rows: pa.Table, wire: Format, base_time: int | None) -> BoolArray:
+    """Return which changes are older than a row before them: a snapshot read it later, maybe with what they did.
+
+    :param rows: of one table, in source order; where snapshots may be younger than their positions, with source times.
+    :param base_time: newest source time among the stored rows, in microseconds since the epoch, None without any.
+    """
+    if "younger_snapshots" not in wire.carries or "source_time" not in rows.column_names:
+        nothing: BoolArray = np.zeros(rows.num_rows, dtype=bool)
+        return nothing
+    oldest, newest = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    read, times = of_snapshots(rows), rows.column("source_time").cast(pa.int64())
+    of_read = np.where(read, pc.fill_null(times, oldest).to_numpy(), oldest if base_time is None else base_time)
+    older: BoolArray = pc.fill_null(times, newest).to_numpy() < np.maximum.accumulate(of_read)
+    return older & ~read
+
+
 def behind(rows: pa.Table, position: str) -> BoolArray:
     """Return which rows stand behind a streamed statement at a position: those at or after it.
 

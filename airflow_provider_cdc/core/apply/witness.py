@@ -4,7 +4,8 @@
 The log of a source carries, with most changes, the row as it was before. So it says whether a key was taken, and what
 the row's values were. A row that is not as the log says it was is a contradiction: a change was lost, or altered, or
 somebody else changed the table. What explains one otherwise is left out: a change that was sent again, one that was
-compared before, the rows of a snapshot, and what a partition that is read less far may still bring.
+compared before, the rows of a snapshot and changes that it may have read, and what a partition that is read less far
+may still bring.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from airflow_provider_cdc.core.apply.contradictions import (
 from airflow_provider_cdc.core.apply.record_keys import KeyEvents
 from airflow_provider_cdc.core.apply.row_sets import numbers_among
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
-from airflow_provider_cdc.core.apply.source_order import moments_of, of_snapshots
+from airflow_provider_cdc.core.apply.source_order import moments_of, of_snapshots, read_before
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.model.clock_position import at_tool_time
@@ -102,7 +103,7 @@ class Witness(GapWitness):
         self._forms = typer.mapper.forms(target)
         self._compares_rows = verification.compares_rows(typer.wire)
         self._unproven = unproven_columns(typer.timeline)
-        self._loaded = self._may_be_loaded(_SKEW)
+        self._loaded = self._may_be_loaded(_SKEW) | self._may_be_read()
         self._moments = self._numbered_moments() if moments is None else moments
         finds = _finds(typer, events)
         order = np.argsort(events.groups, kind="stable")
@@ -141,6 +142,12 @@ class Witness(GapWitness):
         self._begins = self._begins[:0]
         self._met, self._finds = self._met[:0], self._finds[:0]
         return self.findings
+
+    def _may_be_read(self) -> BoolArray:
+        """Return of which events a snapshot that is younger than its place may have read what they did."""
+        mine, events = np.unique(self._events.rows, return_inverse=True)
+        of_table = self._typer.changes.rows.take(pa.array(mine))
+        return read_before(of_table, self._typer.wire, self._verification.base_time)[events]
 
     def _numbered_moments(self) -> IntArray:
         """Return a number of each change, the same for changes that may have no order."""

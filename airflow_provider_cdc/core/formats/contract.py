@@ -18,6 +18,8 @@ from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 # their records across partitions. ``tool_batch`` is the number of the records that the tool built side by side, for
 # several topics at once: their tool times do not order those topics.
 # ``transaction_order`` numbers the changes of one table in one transaction from 1, without holes.
+# ``built`` is when the tool built the record of a row, in microseconds since the epoch, where several rows may share
+# place and content: one that was sent again was built again (``core.apply.alike_rows``).
 # ``dialect`` is that of ``statement`` (``core.ddl.parser.parse``).
 CHANGE_SCHEMA = pa.schema(
     [
@@ -37,6 +39,7 @@ CHANGE_SCHEMA = pa.schema(
         ("tool_batch", pa.int64()),
         ("transaction_id", pa.string()),
         ("transaction_order", pa.int64()),
+        ("built", pa.int64()),
         ("before", pa.string()),
         ("after", pa.string()),
         ("columns", pa.dictionary(pa.int32(), pa.string())),
@@ -130,6 +133,7 @@ class Format(Protocol):
     content; what else happened to a table only its rows show), ``deleted_keys`` (of a deleted row only the key is
     certain), ``keyed_partitions`` (all changes of one record key come on one partition), ``own_places`` (a streamed
     change that is sent again may have another first number in its position; the others identify it),
+    ``younger_snapshots`` (rows of a snapshot may have what changes did that stand behind them and have older times),
     ``transaction_counts`` (the end of a transaction says how many changes of each table it has: its ``transaction_id``
     is that of the rows, a colon and the first number of positions behind it, its ``statement`` a JSON list).
     """
@@ -229,8 +233,8 @@ class Grouped(Protocol):
 class Tombstoned(Protocol):
     """Extend a format whose tool writes a record without a value behind each delete, with its key."""
 
-    def is_delete(self, value: bytes) -> bool:
-        """Return whether a record is a row's delete."""
+    def may_delete(self, value: bytes) -> bool:
+        """Return whether a record is a row's delete, or too damaged to say what it is."""
         ...
 
 

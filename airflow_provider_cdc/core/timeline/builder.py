@@ -540,7 +540,7 @@ class TimelineBuilder(Relations):
         if not schema.key and len(schema.columns_in_rows) < len(schema.columns):
             self._block_columns(change, name, "columns that the source dropped cannot stay in a table without a key")
         if schema != before or computed:
-            streamed = bool(change.statement) and change.snapshot is None
+            streamed = bool(change.statement) and not change.describes
             server = self._kind_of(change)
             table.versions.append(SchemaVersion(change.position, schema, server, tuple(computed), streamed))
         for kind, policy in kinds_between(before, schema):
@@ -639,11 +639,11 @@ def build_timeline(
     asked = asked or AskedChanges()
     builder = TimelineBuilder(server, copies_of(changes), asked)
     for position, change in in_source_order(changes, server):
-        if change.snapshot is None:
-            builder.apply(change)
-        else:
+        if change.describes:
             builder.take_rows(before=position)
             builder.describe(change, position)
+        else:
+            builder.apply(change)
     builder.take_rows()
     builder.note_undescribed()
     builder.note_comments()

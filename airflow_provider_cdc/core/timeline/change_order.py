@@ -78,7 +78,7 @@ def _with_positions(changes: Iterable[SchemaChange]) -> list[tuple[str, int, Sch
     for change in sorted(changes, key=lambda change: change.order):
         if change.statement:
             newest = max(newest, change.position)
-        positioned.append((change.position if change.snapshot is None else newest, change.order, change))
+        positioned.append((newest if change.describes else change.position, change.order, change))
     return positioned
 
 

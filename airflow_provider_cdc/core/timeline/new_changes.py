@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 from airflow_provider_cdc.core.ddl.parser import parse
@@ -12,7 +14,7 @@ from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.ddl.statement import TruncateTable
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.clock_position import PARTITION
-from airflow_provider_cdc.core.model.schema import TableName
+from airflow_provider_cdc.core.model.schema import TableName, TableSchema
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.change_order import order_of_sending, sent_apart
 from airflow_provider_cdc.core.timeline.failovers import without_same_servers
@@ -180,16 +182,19 @@ def _new_structures(
 ) -> list[SchemaChange]:
     """Return the observed structures of unknown tables, and those that differ; most batches only repeat known ones.
 
+    A structure is compared with the one that is known at its position: rows that come late may show that it was there
+    earlier, and one that goes may come back.
     One that a full snapshot repeats is new behind one that only streamed rows showed: the snapshot settles that, but
     for a table without key, whose rows may come twice.
     """
     if not observed:
         return []
     timeline = build_timeline(known, server)
-    latest: dict[TableName, Any] = {}
-    for change in known:
+    shown: dict[TableName, list[tuple[str, TableSchema | None, str]]] = {}
+    for change in sorted(known, key=lambda change: (change.position, change.order)):
         if not change.statement:
-            latest.update({TableName(d, t): (schema, change.rows) for d, t, schema in change.structure})
+            for d, t, schema in change.structure:
+                shown.setdefault(TableName(d, t), []).append((change.position, schema, change.rows))
     fresh: list[SchemaChange] = []
     discovered: set[TableName] = set()
     for change in observed:
@@ -199,11 +204,13 @@ def _new_structures(
         if name in timeline.doubtful or timeline.sent_again(name, change.position, change.time):
             continue
         unknown = _lacks_columns(timeline, name, change.position) and name not in discovered
-        newest, rows = latest.get(name, (None, ""))
+        structures = shown.setdefault(name, [])
+        behind = bisect_right(structures, change.position, key=itemgetter(0))
+        _, newest, rows = structures[behind - 1] if behind else ("", None, "")
         settles = change.rows == "read" and rows == "streamed" and schema is not None and bool(schema.key)
         if unknown or (not change.fallback and (newest != schema or settles)):
             discovered.add(name)
-            latest[name] = schema, change.rows
+            structures.insert(behind, (change.position, schema, change.rows))
             fresh.append(change)
     return fresh
 

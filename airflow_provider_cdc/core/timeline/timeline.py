@@ -30,7 +30,7 @@ class SchemaChange:
     :param twice: the statement came before with the same source time; whether it was executed twice is not known.
     :param fallback: the structure comes from rows and counts only for a table without a statement.
     :param server: ``mysql`` or ``mariadb`` if the record shows it.
-    :param snapshot: Kafka's time in milliseconds if a snapshot wrote it: then it describes a table, nothing changed.
+    :param snapshot: Kafka's time in milliseconds if a snapshot wrote it.
     :param dialect: as in :func:`core.ddl.parser.parse`.
     :param stale: the tool built the record before others that precede it on its partition, so it was sent before.
     :param sent: Kafka's time in milliseconds, for formats that are ordered by clock.
@@ -72,6 +72,11 @@ class SchemaChange:
             return self.position, self.database, "", (self.structure, self.keyless, self.rows)
         begins = self.snapshot is not None and self.statement.lstrip()[:10].upper() == "DROP TABLE"
         return self.position, self.database, self.statement, (self.snapshot, self.order) if begins else None
+
+    @property
+    def describes(self) -> bool:
+        """Return whether a snapshot describes a table with it; what the source itself logged did happen."""
+        return self.snapshot is not None and self.relation is None
 
     def structure_of(self, name: TableName) -> TableSchema | None:
         """Return the structure that the tool describes a table with, None without."""

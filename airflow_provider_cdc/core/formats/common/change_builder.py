@@ -129,6 +129,7 @@ class ChangeBuilder:
             "schema": pa.DictionaryArray.from_arrays(pa.nulls(count, pa.int32()), _NO_WORDS),
             "columns": self._described(fields["columns"]),
             "transaction_order": self._sparse("transaction_order", count, pa.int64()),
+            "built": self._sparse("built", count, pa.int64()),
             "raw": self._sparse("raw", count, pa.binary()),
         }
         for name in ("kind", "op", "database", "table"):

@@ -147,6 +147,8 @@ class DebeziumFormat:
             order = None if message.transaction is None else message.transaction.data_collection_order
             if order is not None:
                 out.note(len(out.changes) - 1, "transaction_order", int(order))
+            elif key is None and op == "insert" and "own_places" in self.carries:
+                out.note(len(out.changes) - 1, "built", message.ts_us)
         elif logged is None:
             out.ignore(index)
         if log is not None and logged is not None and not (log.has_rows and logged.text == self._said):
@@ -179,7 +181,7 @@ class DebeziumFormat:
         database, table = self._connector.table(source)
         if lacks or table is None or database is None:
             raise ValueError(f"a row of op {message.op} without its image, database or table")
-        file, pos, row = self._position(source, message.transaction)
+        file, pos, row = self._position(source, message.transaction, keyed=key is not None)
         time = source.time()
         image = before if after is None else after
         number = None if image is None else self._columns.number(columns, key, (database, table), image)
@@ -201,6 +203,7 @@ class DebeziumFormat:
         out.add(
             index,
             "schema",
+            op="snapshot" if change.read else None,
             number=int(log.has_rows),
             database=change.database,
             table=change.table,
@@ -215,10 +218,10 @@ class DebeziumFormat:
             table_changes=change.text,
         )
 
-    def _position(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:
+    def _position(self, source: Source, transaction: Transaction | None, *, keyed: bool = True) -> tuple[int, int, int]:
         """Return where a change stands in the log; of another connector than the stated one no place is read."""
         self._demand_read(source)
-        return self._connector.position(source, transaction)
+        return self._connector.position(source, transaction, keyed=keyed)
 
     def _demand_read(self, source: Source) -> None:
         """Refuse a message of another connector than the stated one.

@@ -78,12 +78,12 @@ class FrameReader:
         """
         return self.schemas.of(value).origin(value)
 
-    def is_delete(self, value: bytes) -> bool:
-        """Return whether a record is a row's delete."""
+    def may_delete(self, value: bytes) -> bool:
+        """Return whether a record is a row's delete, or cannot be read."""
         try:
             return bool(self.schemas.of(value).op(value) == "d")
         except (ValueError, RecursionError):
-            return False
+            return True
 
 
 class FlatFrameReader(FrameReader):
@@ -112,12 +112,12 @@ class FlatFrameReader(FrameReader):
         """
         return self._rows.origin(self.schemas.of(value).enveloped(value))
 
-    def is_delete(self, value: bytes) -> bool:
-        """Return whether a record is a row's delete."""
+    def may_delete(self, value: bytes) -> bool:
+        """Return whether a record is a row's delete, or cannot be read."""
         try:
-            return self._rows.is_delete(self.schemas.of(value).json(value))
+            return self._rows.may_delete(self.schemas.of(value).json(value))
         except ValueError:
-            return False
+            return True
 
 
 class WireFormat(FlattenableFormat):

@@ -76,12 +76,12 @@ def payload_members(value: bytes) -> dict[str, msgspec.Raw]:
     return members_of(members["payload"]) if members.keys() in _ENVELOPES else members
 
 
-_DELETE = re.compile(rb'"op"\s*:\s*"d"')
+_DELETE, _OP = re.compile(rb'"op"\s*:\s*"d"'), re.compile(rb'"op"\s*:\s*"')
 
 
-def is_delete(value: bytes) -> bool:
-    """Return whether a message is a row's delete; quotes inside of its texts are escaped."""
-    return _DELETE.search(value) is not None
+def may_delete(value: bytes) -> bool:
+    """Return whether a message is a row's delete, or has no op at all; quotes inside of its texts are escaped."""
+    return _DELETE.search(value) is not None or _OP.search(value) is None
 
 
 M = TypeVar("M", bound=Message)

@@ -22,11 +22,12 @@ from airflow_provider_cdc.core.formats.connect.messages import Payload, Source, 
 from airflow_provider_cdc.core.formats.contract import Headers
 
 _MARK = f',"{DELETED}":'.encode()  # what stands behind the columns
+_NAME = f'"{DELETED}"'.encode()
 _DELETE = re.compile(rf'"{DELETED}"\s*:\s*"true"'.encode())
 _TYPES: Mapping[str, Any] = {
     **{f"source.{name}": kind for name, kind in get_type_hints(Source, include_extras=True).items()},
     **{f"transaction.{name}": kind for name, kind in get_type_hints(Transaction, include_extras=True).items()},
-    **{name: get_type_hints(Payload, include_extras=True)[name] for name in ("op", "ts_ms")},
+    **{name: get_type_hints(Payload, include_extras=True)[name] for name in ("op", "ts_ms", "ts_us")},
 }
 _NULL = msgspec.Raw(b"null")
 _SETTINGS = "the transform's add.fields, add.headers and their prefixes have to be those of source.options"
@@ -110,9 +111,9 @@ class FlatRows:
         # its op may be in a header: nothing but rows is flattened
         return msgspec.json.decode(_encode({"source": source, "op": named.get("op", "u")}), type=Origin)
 
-    def is_delete(self, value: bytes) -> bool:
-        """Return whether a record is the delete of a row; quotes inside of its texts are escaped."""
-        return _DELETE.search(value) is not None
+    def may_delete(self, value: bytes) -> bool:
+        """Return whether a record is the delete of a row, or not any row; quotes inside of its texts are escaped."""
+        return _DELETE.search(value) is not None or _NAME not in value
 
     def _message(self, text: Any) -> Payload:
         """Read a row, or any other message.

@@ -20,7 +20,7 @@ _NO_TOMBSTONE = (
 class DeletesReader(MessageReader, Protocol):
     """Read messages in one encoding, and recognise deletes."""
 
-    def is_delete(self, value: bytes) -> bool:
+    def may_delete(self, value: bytes) -> bool:
         """Return whether a record is a row's delete."""
         ...
 
@@ -35,7 +35,7 @@ class FlattenableFormat(DebeziumFormat):
     """
 
     options: Mapping[str, str] = {**DebeziumFormat.options, **flattening.OPTIONS}
-    is_delete: Callable[[bytes], bool]  # where records without a value stand behind deletes
+    may_delete: Callable[[bytes], bool]  # where records without a value stand behind deletes
 
     def __init__(
         self, options: Mapping[str, str] | None, reader_of: Callable[[flattening.Flattening | None], R]
@@ -44,7 +44,7 @@ class FlattenableFormat(DebeziumFormat):
         reader = reader_of(flat)
         super().__init__(options, reader)
         if flat is None or flat.tombstones:
-            self.is_delete = reader.is_delete
+            self.may_delete = reader.may_delete
         if flat is not None:
             flat.demand(self._connector.place_members)
             self.reads_headers = bool(flat.headers)

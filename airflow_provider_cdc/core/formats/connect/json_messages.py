@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_cdc.core.formats.connect.envelope import EnvelopeReader, is_delete, payload_members
+from airflow_provider_cdc.core.formats.connect.envelope import EnvelopeReader, may_delete, payload_members
 from airflow_provider_cdc.core.formats.connect.messages import Payload
 from airflow_provider_cdc.core.formats.contract import Headers
 
@@ -19,7 +19,7 @@ class JsonMessages(EnvelopeReader[Payload]):
     def __init__(self) -> None:
         super().__init__(Payload)
 
-    is_delete = staticmethod(is_delete)
+    may_delete = staticmethod(may_delete)
 
     def read(self, value: bytes, headers: Headers = None) -> tuple[tuple[str, ...] | None, Payload]:
         """Return a message behind the columns that its embedded schema gives a row.

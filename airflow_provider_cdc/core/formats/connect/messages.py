@@ -72,6 +72,7 @@ class Payload(Message, gc=False):
     transaction: Transaction | None = None
     op: str | None = None
     ts_ms: EpochMillis | None = None
+    ts_us: EpochMicros | None = None
     ddl: str | None = None
     databaseName: str | None = None
     tableChanges: msgspec.Raw = msgspec.Raw()

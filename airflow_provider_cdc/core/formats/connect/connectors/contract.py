@@ -23,6 +23,7 @@ class LoggedChange(NamedTuple):
     :param database: of the table that it changes.
     :param table: its name, None where the row does not say.
     :param text: what :meth:`SchemaLog.relation` reads.
+    :param read: whether a snapshot read the row: what it says happened before, and may be read again.
     """
 
     position: tuple[int, int, int]
@@ -30,6 +31,7 @@ class LoggedChange(NamedTuple):
     database: str
     table: str | None
     text: str
+    read: bool = False
 
 
 def schema_and_name(option: str, table: str) -> tuple[str, str]:
@@ -102,9 +104,10 @@ class Connector(Protocol):
         """
         ...
 
-    def position(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:
+    def position(self, source: Source, transaction: Transaction | None, *, keyed: bool = True) -> tuple[int, int, int]:
         """Return where a change stands in the source's log, as three numbers of :attr:`widths` digits.
 
+        :param keyed: whether the record has a key: without one, rows of two snapshots look alike.
         :raises ValueError: the record does not say.
         """
         ...

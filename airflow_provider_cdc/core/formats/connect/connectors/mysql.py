@@ -52,7 +52,7 @@ class MySqlConnector:
         self._modes = {**{name: default for name, (default, _) in debezium_columns.MODES.items()}, **options}
         self._files = FileNumbers()
 
-    def position(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:
+    def position(self, source: Source, transaction: Transaction | None, *, keyed: bool = True) -> tuple[int, int, int]:
         """Return binlog file, byte and row."""
         if source.file is None or source.pos is None:
             raise ValueError("a record without its position in a binlog")

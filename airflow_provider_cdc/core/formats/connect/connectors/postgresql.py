@@ -30,7 +30,7 @@ from airflow_provider_cdc.core.formats.contract import Description
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 
-_LSN_DIGITS, _ROW_DIGITS = 20, 10  # of 64 bits
+_LSN_DIGITS, _ROW_DIGITS = 20, 16  # of 64 bits; of microseconds since the epoch
 _NOT_READ = (b"", b"null", b"false", b'"false"')  # what streamed rows have in ``source.snapshot``
 _sequence = msgspec.json.Decoder(tuple[str | None, str | None]).decode
 
@@ -48,6 +48,7 @@ class PostgreSqlConnector:
     carries = frozenset(
         {"rows", "progress", "transactions", "types", "ad_hoc_snapshots", "transaction_orders"}
         | {"full_snapshots", "deleted_keys", "keyed_partitions", "own_places", "transaction_counts"}
+        | {"younger_snapshots"}
     )
     updates_move_keys = False  # a moved key is a delete and an insert
     partial_images = True
@@ -71,11 +72,15 @@ class PostgreSqlConnector:
         )
         self._unchanged = UnchangedValues(options.get(PLACEHOLDER))
 
-    def position(self, source: Source, transaction: Transaction | None) -> tuple[int, int, int]:
+    def position(self, source: Source, transaction: Transaction | None, *, keyed: bool = True) -> tuple[int, int, int]:
         """Return the place up to which commits were processed, that of the change, and its number in its transaction.
 
         Rows of the first transaction behind a snapshot, and those of the snapshot, have one place only. A row that is
         read while changes are streamed stands before all that comes behind the commits processed by then.
+
+        A connector that dies in its snapshot takes it again, often at its place. Rows without key of both would count,
+        so theirs is told apart by the time at which their snapshot began. All rows of a table have the same
+        (Debezium since 1.9.6, DBZ-5591), ``ts_us`` since 2.6; only tables with a key are read by several sessions.
         """
         if source.sequence is None:
             raise ValueError("a row without source.sequence, which Debezium writes since 1.5")
@@ -83,8 +88,11 @@ class PostgreSqlConnector:
         first, second = committed or own, own or committed
         if first is None or second is None:
             raise ValueError("a row without its place in the WAL")
-        if committed is not None and bytes(source.snapshot) not in _NOT_READ:
-            return int(first), 0, 0
+        if bytes(source.snapshot) not in _NOT_READ:
+            if committed is not None:
+                return int(first), 0, 0
+            if not keyed and source.ts_us is not None:
+                return int(first), max(0, int(second) - 1), source.ts_us
         return int(first), int(second), 0 if transaction is None else int(transaction.total_order)
 
     def row_op(self, op: str, source: Source) -> str:

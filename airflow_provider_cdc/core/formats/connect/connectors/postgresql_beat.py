@@ -51,6 +51,8 @@ class BeatTable:
     def change(self, op: str, position: tuple[int, int, int], after: bytes | None) -> LoggedChange | None:
         """Return the server that a row shows, None where it shows none.
 
+        A row that a snapshot reads was written before it: it stands before all rows of the snapshot.
+
         :raises ValueError: a row of the stated table names no server.
         """
         if after is None or op not in ("insert", "update", "snapshot"):
@@ -65,8 +67,11 @@ class BeatTable:
         system, timeline = str(row.system_identifier), str(row.timeline)
         if max(len(system), len(timeline)) > _LONGEST:
             return None
-        text = msgspec.json.encode(_Beat((system, timeline, position[0] if op == "snapshot" else 0))).decode()
-        return LoggedChange(position, f"-- server {system}, timeline {timeline}", *self.name, text)
+        read = op == "snapshot"
+        text = msgspec.json.encode(_Beat((system, timeline, position[0] if read else 0))).decode()
+        if read:
+            position = position[0], max(0, position[1] - 1), 0
+        return LoggedChange(position, f"-- server {system}, timeline {timeline}", *self.name, text, read)
 
     def relation(self, text: str) -> RelationChange | None:
         """Read what :meth:`change` gave; None where another table's row gave it."""

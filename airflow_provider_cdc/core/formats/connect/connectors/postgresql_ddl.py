@@ -109,10 +109,11 @@ class DdlLog:
         relation = _relation(row)
         if relation is None:
             return None
-        if op != "insert":
+        read = op != "insert"
+        if read:
             position = position[0], max(0, position[1] - 1), row.id % _ROW_DIGITS
         statement = row.query or f"{row.tag or row.event} {row.object or ''}".rstrip()
-        return LoggedChange(position, statement, relation.database, relation.table or None, after.decode())
+        return LoggedChange(position, statement, relation.database, relation.table or None, after.decode(), read)
 
     def relation(self, text: str) -> RelationChange:
         """Read what :meth:`change` gave.

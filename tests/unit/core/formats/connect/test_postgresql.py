@@ -52,6 +52,16 @@ def test_place(sequence: str, snapshot: str, number: int | None, position: tuple
     assert WIRE.position(source(sequence, snapshot), transaction) == position
 
 
+@pytest.mark.parametrize("snapshot", ['"first"', '"true"', '"last"'])
+def test_rows_without_key_of_a_later_snapshot_at_one_place_stand_behind_those_of_the_one_before(snapshot: str) -> None:
+    first, again = (source('[null,"28359600"]', snapshot) for _ in range(2))
+    first.ts_us, again.ts_us = 1_795_820_732_999_089, 1_795_820_732_999_090
+    streamed = WIRE.position(source('[null,"28359600"]'), None, keyed=False)
+    assert WIRE.position(first, None, keyed=False) < WIRE.position(again, None, keyed=False) < streamed
+    # several sessions may read a table that has a key, and each has a time of its own
+    assert WIRE.position(first, None, keyed=True) == WIRE.position(again, None, keyed=True) == (28359600, 28359600, 0)
+
+
 @pytest.mark.parametrize("sequence", ["[null,null]", "[]", "{}", '["x","1"]'])
 def test_a_place_that_cannot_be_read_is_refused(sequence: str) -> None:
     with pytest.raises(ValueError):
