@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -507,6 +508,20 @@ def test_a_truncate_and_a_row_sent_again_behind_a_new_name_of_the_key_lose_nothi
     script.send(ddl(SOON, truncate, second=1), row(SOON + 5, "INSERT", 1, 1, second=1))
     script.sync()
     assert content(script) == Counter([(1, 1)])
+
+
+def test_rows_of_an_earlier_table_of_the_name_that_come_again_contradict_nothing(script: Script) -> None:
+    """Two helpers of one name are made, filled and renamed; the rows of the first come again behind the second."""
+    made, filled = "CREATE TABLE shop.x LIKE shop.t", partial(row, op="INSERT", k=1, v=1, table="x")
+    swapped = "RENAME TABLE shop.t TO shop.old, shop.x TO shop.t"
+    script.send(ddl(0, T), ddl(10, made, second=1), filled(20, second=1), ddl(30, swapped, second=1))
+    script.send(ddl(40, "DROP TABLE shop.old", second=2), ddl(50, made, second=4))
+    script.send(filled(SOON, second=1), filled(SOON + 10, second=5), ddl(SOON + 20, swapped, second=6))
+    script.send(row(SOON + 200, "INSERT", 2, 2, second=6, partition=1))  # each partition is read as far
+    result = script.sync()
+    script.send(row(SOON + 300, "INSERT", 3, 3, second=7), row(SOON + 300, "INSERT", 4, 4, second=7, partition=1))
+    assert (result.contradictions, script.sync().contradictions) == ([], [])
+    assert content(script) == Counter([(k, k) for k in range(1, 5)])
 
 
 def test_a_truncate_and_a_row_of_one_second_behind_a_new_name_of_the_key_park(script: Script) -> None:

@@ -32,7 +32,7 @@ from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.source_order import moments_of, of_snapshots, read_before
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
-from airflow_provider_cdc.core.model.clock_position import at_tool_time
+from airflow_provider_cdc.core.model.clock_position import SOURCE, at_tool_time, is_clock_position
 from airflow_provider_cdc.core.model.position_columns import generation_text_of, tool_time_of
 
 _SAMPLED = 1_000  # rows of a table and batch of which all values are compared, however many there are
@@ -167,12 +167,16 @@ class Witness(GapWitness):
     def _cannot_be_repeats(self, base_position: str) -> BoolArray:
         """Return which events of a log that a clock orders can neither be sent again nor be out of their order.
 
-        Those happened at the source after the tool had sent all that is stored, and after the one before at their key.
+        Those happened at the source after the tool had sent all that is stored, after the one before at their key, and
+        not before the table was made: an earlier one may have had its name.
         """
         groups, rows = self._events.groups, self._events.rows
         source = self._typer.changes.rows.column("source").to_numpy()[rows]
         sent = tool_time_of(pa.scalar(base_position or at_tool_time(0))).as_py()
         new: BoolArray = (source > sent * 1_000) & ~self._typer.flags("older")[rows]
+        made = self._typer.timeline.versions[0].position
+        if is_clock_position(made):
+            new &= source >= int(made[SOURCE]) * 1_000_000
         order = np.argsort(groups, kind="stable")
         before, event = order[:-1], order[1:]
         other = (groups[before] == groups[event]) & (rows[before] != rows[event])
