@@ -71,8 +71,10 @@ _WRONG_OPTIONS: Mapping[str, Sequence[str]] = {
 }
 # no record contradicts them (docs/concepts/equal.md, Wrong options)
 UNSEEN_OPTIONS = frozenset(
-    {"timezone", "session_time_zone", "tenant", "null_in_both", "time.precision.mode", "decimal.handling.mode"}
-    | {"text_as_base64"}
+    {
+        *("timezone", "session_time_zone", "tenant", "text_as_base64", "null_in_both"),
+        *("time.precision.mode", "decimal.handling.mode"),
+    }
 )
 
 
