@@ -36,6 +36,7 @@ from airflow_provider_cdc.core.model.clock_position import SOURCE, at_tool_time,
 from airflow_provider_cdc.core.model.position_columns import generation_text_of, tool_time_of
 
 _SAMPLED = 1_000  # rows of a table and batch of which all values are compared, however many there are
+_ZERO_DATES = frozenset({"date", "datetime", "timestamp"})
 _SKEW = 60_000  # milliseconds that the clocks of source and broker may differ by
 _PORTION = 1 << 13  # images to gather at once: memory for more is asked of the system each time, and is slow
 
@@ -282,7 +283,8 @@ class Witness(GapWitness):
         :param event: of each pair; its row is the one that ``said`` has.
         """
         rows = self._events.rows[event]
-        pairs = np.flatnonzero(np.isin(numbers, known.row_indexes) & np.isin(rows, said.row_indexes))
+        whole = said.row_indexes[~self._names_key_alone(said)]
+        pairs = np.flatnonzero(np.isin(numbers, known.row_indexes) & np.isin(rows, whole))
         of_known = np.searchsorted(known.row_indexes, numbers[pairs])
         of_said = np.searchsorted(said.row_indexes, rows[pairs])
         event, count = event[pairs], len(pairs)
@@ -306,6 +308,19 @@ class Witness(GapWitness):
             differs |= unlike
         self.findings.agreed += count - int(differs.sum())
         self._note(ROW_DIFFERS, event[differs], [name for name in columns if name])
+
+    def _names_key_alone(self, said: TypedRows) -> BoolArray:
+        """Return which rows lack what no row lacks: PostgreSQL wrote their REPLICA IDENTITY alone, and NULL elsewhere.
+
+        A zero date that is stored as NULL lacks nothing.
+        """
+        alone: BoolArray = np.zeros(said.rows.num_rows, dtype=bool)
+        columns = self._typer.timeline.versions[self._target].schema.columns_in_rows
+        demanded = {one.id for one in columns if not one.nullable and one.type.name not in _ZERO_DATES}
+        for name in [one.name for one in self._typer.mapper.columns(self._target) if one.id in demanded]:
+            null = said.rows.column(name).is_null().to_numpy()
+            alone |= null & ~said.absent[name] if name in said.absent else null
+        return alone
 
 
 def _finds(typer: RowTyper, events: KeyEvents) -> IntArray:
