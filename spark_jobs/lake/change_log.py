@@ -155,7 +155,7 @@ class LogWriter:
         """
         groups = _groups(self._name, self._row_groups, names, rows, lengths)
         self._groups += groups
-        if pc.index(rows.column("op").cast(pa.string()), "snapshot").as_py() >= 0:
+        if is_word(rows.column("op").combine_chunks(), "snapshot").any():
             for group in groups:
                 of_table = rows.slice(group.start, group.rows)
                 snapshots = _snapshots(of_table)
