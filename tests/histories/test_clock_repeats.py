@@ -269,6 +269,19 @@ def test_a_copied_record_that_would_bring_a_deleted_row_back_parks(script: Scrip
 
 
 @pytest.mark.parametrize("batches", [1, 2])
+def test_a_row_in_doubt_and_a_copied_move_of_its_key_are_two_questions(script: Script, batches: int) -> None:
+    """The row was made before the TRUNCATE or behind it, and the key was left once: only then the row is there."""
+    script.send(ddl(0, T), ddl(5, "TRUNCATE TABLE t"), row(10, "INSERT", 7, 1))
+    if batches == 2:
+        script.sync()
+    script.send(ddl(SOON, "TRUNCATE TABLE t"), row(SOON + 9, "INSERT", 7, 1), moved(SOON + 9, 7, 10, 1, partition=1))
+    script.send(moved(SOON + 9, 7, 10, 1, partition=1), moved(SOON + 9, 10, 6, 1, second=1, partition=1))
+    script.send(moved(SOON + 9, 6, 7, 1, second=1))
+    script.sync()
+    assert content(script) == "parked"
+
+
+@pytest.mark.parametrize("batches", [1, 2])
 def test_a_copied_truncate_empties_nothing(script: Script, batches: int) -> None:
     truncate = ddl(10, "TRUNCATE TABLE shop.t")
     script.send(ddl(0, T), truncate, row(20, "INSERT", 1, 1))

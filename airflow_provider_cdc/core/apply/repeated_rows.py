@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -173,17 +174,23 @@ def settled_without_repeats(
     for event, content in zip(order.tolist(), _row_contents(typer, events.event_rows[order]), strict=True):
         of_key.setdefault(int(events.groups[event]), []).append((event, (content, bool(events.fills[event]))))
 
-    def ends(once: _Once) -> IntArray:
-        counting = [event for mine in of_key.values() for event in walk.counting_events(mine, once)]
-        return settled(np.array(sorted(counting), dtype=np.int64)) if counting else winners[:0]
+    def counting(once: _Once) -> tuple[int, ...]:
+        return tuple(sorted(event for mine in of_key.values() for event in walk.counting_events(mine, once)))
 
-    # where all doubtful events and none of them lead to the same result, none is in doubt
-    if any(walk.counting_events(mine, _WAYS[0]) != walk.counting_events(mine, _WAYS[-1]) for mine in of_key.values()):
-        reached = [{int(events.groups[end]): walk.states.reached(int(end)) for end in ends(once)} for once in _WAYS]
-        if any(other != reached[0] for other in reached[1:]):
-            raise order_unknown(typer.timeline, "changes that came before, and were made twice or sent again,")
+    def ends(counting: tuple[int, ...]) -> IntArray:
+        return settled(np.array(counting, dtype=np.int64)) if counting else winners[:0]
+
+    def reached(newest: IntArray) -> dict[int, str | None]:
+        return {int(events.groups[event]): walk.states.reached(int(event)) for event in newest}
+
+    once = counting(_WAYS[0])
+    newest = ends(once)
+    # where all events in doubt and none of them count alike, none is in doubt
+    ways = {counting(way) for way in _WAYS[1:]} - {once} if counting(_WAYS[-1]) != once else ()
+    if any(reached(ends(way)) != reached(newest) for way in ways):
+        raise order_unknown(typer.timeline, "changes that came before, and were made twice or sent again,")
     others = winners[~np.isin(events.groups[winners], suspects)]
-    newest_events: IntArray = np.sort(np.concatenate([others, ends(_WAYS[0])]))
+    newest_events: IntArray = np.sort(np.concatenate([others, newest]))
     return newest_events
 
 
@@ -240,14 +247,16 @@ class _Once(NamedTuple):
     """Say whether rows that came before count once where the log does not decide; else they count again.
 
     :param near: rows sent soon after the equal row.
-    :param apart: rows sent long after it: they were sent again together, or made again.
+    :param across: rows behind a boundary that may repeat a row from before it.
+    :param apart: rows sent long after the equal row: they were sent again together, or made again.
     """
 
     near: bool
+    across: bool
     apart: bool
 
 
-_WAYS = tuple(_Once(near, apart) for near in (True, False) for apart in (True, False))
+_WAYS = tuple(_Once(*flags) for flags in product((True, False), repeat=3))
 
 
 class _Walk:
@@ -315,7 +324,7 @@ class _Walk:
     def _counts(self, event: int, first: int, state: object, once: _Once) -> bool:
         row, before = self._event_rows[event], self._event_rows[first]
         if self._doubtful[row]:
-            return not once.near
+            return not once.across
         if first == event:
             return True
         if state is _UNORDERED or self._versions[row] != self._versions[before]:
