@@ -24,6 +24,7 @@ from tests.sample import ALL
 # as few tables as have all types, none with more columns than a Delta table has bounds of: each table takes seconds
 TABLES = (("numbers", "decimals"), ("others",))
 MAINTAINED = TABLES if ALL else TABLES[1:]  # the code that writes their files is that of other tests
+AT_ONCE = 8  # columns in a query: the time that Spark takes to plan one grows faster than the query
 # transforms that types of several groups take
 ONCE = {"identity": "decimals", "bucket[3]": "numbers", "truncate[2]": "others"}
 
@@ -56,18 +57,22 @@ def _is(name: str, value: Any, kind: pa.DataType) -> str:
 
 
 def rows_not_found(session: Any, location: Path | str, rows: pa.Table, kind: str = "delta") -> set[int]:
-    """Look for each row by all of its columns, in one query; return the ids of those that Spark does not find.
+    """Look for each row by its columns, some at a time; return the ids of those that Spark does not find.
 
     A file with one row is left out only if its row's own condition, and all others, contradict its bounds.
     """
     fields = [field for field in rows.schema if not pa.types.is_list(field.type)]
-    conditions = [
-        " AND ".join(_is(field.name, row[field.name], field.type) for field in fields if not _in_gap(row[field.name]))
-        for row in rows.to_pylist()
-    ]
-    table = session.read.format(kind).load(str(location))
-    answers = table.where(" OR ".join(f"({condition})" for condition in conditions)).select("id").collect()
-    return set(rows.column("id").to_pylist()) - {row.id for row in answers}
+    table, ids = session.read.format(kind).load(str(location)), {*rows.column("id").to_pylist()}
+    missed = set[int]()
+    for first in range(0, len(fields), AT_ONCE):
+        some = [rows.schema.field("id"), *fields[first : first + AT_ONCE]]
+        conditions = [
+            " AND ".join(_is(field.name, row[field.name], field.type) for field in some if not _in_gap(row[field.name]))
+            for row in rows.to_pylist()
+        ]
+        answers = table.where(" OR ".join(f"({condition})" for condition in conditions)).select("id").collect()
+        missed |= ids - {row.id for row in answers}
+    return missed
 
 
 @pytest.fixture
@@ -138,7 +143,8 @@ def test_readers_find_each_row_that_spark_wrote(
     assert _missed(tmp_path / "t", rows) == {name: [] for name in READERS}
 
 
-@pytest.mark.parametrize("groups", MAINTAINED, ids="-".join)
+@pytest.mark.skipif(not ALL, reason="CDC_SEEDS=2 runs it; the files are as those of the merges by Spark above")
+@pytest.mark.parametrize("groups", TABLES, ids="-".join)
 def test_readers_find_each_row_after_spark_maintained_the_table(
     own: Any, groups: tuple[str, ...], tmp_path: Path
 ) -> None:
