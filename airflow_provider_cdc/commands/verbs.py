@@ -33,6 +33,28 @@ def option(text: str) -> tuple[str, str]:
 option.__name__ = "K=V"
 
 
+def seconds(text: str) -> float:
+    """Return a number of seconds above zero."""
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise ValueError(text)
+    return value
+
+
+seconds.__name__ = "number above zero"
+
+
+def positive(text: str) -> int:
+    """Return a whole number above zero."""
+    value = int(text)
+    if value < 1:
+        raise ValueError(text)
+    return value
+
+
+positive.__name__ = "whole number above zero"
+
+
 class OrEmpty(argparse.Action):
     """Store an empty text for an option without its value; Airflow's ``Arg`` takes no ``const``."""
 

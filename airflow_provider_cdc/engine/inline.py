@@ -7,7 +7,7 @@ import sys
 from collections import deque
 
 from airflow_provider_cdc.core.documents import Result
-from airflow_provider_cdc.engine.process import run_process
+from airflow_provider_cdc.engine.process import run_process as run_process  # a fork that serves replaces it
 from airflow_provider_cdc.engine.task import LAST_LINES, EngineTask, read_result
 
 

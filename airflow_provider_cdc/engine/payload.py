@@ -73,13 +73,13 @@ def archive(files: dict[str, bytes]) -> bytes:
 def _files() -> Iterator[tuple[str, bytes]]:
     """Yield name and content of every file of the payload."""
     yield "airflow_provider_cdc/__init__.py", (_PACKAGE / "__init__.py").read_bytes()
-    for base, name in ((_PACKAGE / "core", "airflow_provider_cdc/core"), (_spark_jobs(), "spark_jobs")):
+    for base, name in ((_PACKAGE / "core", "airflow_provider_cdc/core"), (spark_jobs(), "spark_jobs")):
         for file in sorted(base.rglob("*")):
             if file.is_file() and file.suffix != ".pyc" and not file.name.startswith("."):
                 yield f"{name}/{file.relative_to(base).as_posix()}", file.read_bytes()
 
 
-def _spark_jobs() -> Path:
+def spark_jobs() -> Path:
     """Return the Spark side: inside the installed package, or next to the package in a checkout."""
     for folder in (_PACKAGE / "payload" / "spark_jobs", _PACKAGE.parent / "spark_jobs"):
         if (folder / "launch" / "run.py").is_file():

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_cdc import _HOMES
-from airflow_provider_cdc.cli import VERBS
+from airflow_provider_cdc.commands.registry import VERBS
 from airflow_provider_cdc.get_provider_info import get_provider_info
 from tests.airflow.installed import installed_path, needs_airflow
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import airflow_provider_cdc
-from airflow_provider_cdc.cli import VERBS
 from airflow_provider_cdc.commands.output import AGAIN, CONFIGURATION, DATA, DONE
+from airflow_provider_cdc.commands.registry import VERBS
 from airflow_provider_cdc.core.apply.partial_images import UNKNOWN
 from airflow_provider_cdc.core.apply.row_typing import ABSENT
 from airflow_provider_cdc.core.config import CdcPipeline

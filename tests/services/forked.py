@@ -7,16 +7,15 @@ and not from the cached payload: where the engine's process is what is tested, s
 
 from __future__ import annotations
 
-import contextlib
-import io
 import multiprocessing
 import os
 import tempfile
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from airflow_provider_cdc.engine.here import environment_of
 
 TIMEOUT = 500.0
 _ROOT = Path(__file__).parents[2]
@@ -67,22 +66,9 @@ def _context() -> Any:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.services.forked_imports"])
     path = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    with _environment({**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}):
+    with environment_of({**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}):
         forkserver.ensure_running()
     return context
-
-
-@contextlib.contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Let these be all variables for a while."""
-    before = {**os.environ}
-    try:
-        os.environ.clear()
-        os.environ.update(variables)
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def _start(
@@ -98,15 +84,15 @@ def _start(
         os.dup2(opened, number)
         os.close(opened)
     os.chdir(folder)
-    with _environment(environment):
+    with environment_of(environment):
         raise SystemExit(work(arguments))
 
 
 def _command(arguments: list[str]) -> int:
     from airflow_provider_cdc import cli
-    from airflow_provider_cdc.engine import inline
+    from airflow_provider_cdc.engine import here, inline
 
-    inline.run_process = _engine
+    inline.run_process = here.run_here
     return cli.main(arguments)
 
 
@@ -114,29 +100,3 @@ def _launched(arguments: list[str]) -> int:
     from spark_jobs.launch import run as launched
 
     return launched.main(arguments)
-
-
-class _Lines(io.TextIOBase):
-    """Hands on each line that is written."""
-
-    def __init__(self, forward: Callable[[str], None]) -> None:
-        self._forward, self._rest = forward, ""
-
-    def write(self, text: str) -> int:
-        *lines, self._rest = (self._rest + text).split("\n")
-        for line in lines:
-            self._forward(line)
-        return len(text)
-
-
-def _engine(task: Any, command: Sequence[str], environment: Mapping[str, str], forward: Callable[[str], None]) -> int:
-    """Call the main function of an engine in place of its process."""
-    from spark_jobs.launch import run as launched
-
-    lines = _Lines(forward)
-    with _environment(environment), contextlib.redirect_stdout(lines):
-        try:
-            return launched.main(command[2:])
-        except Exception:  # of whatever kind: a process would print it and end so
-            traceback.print_exc(file=lines)
-            return 1

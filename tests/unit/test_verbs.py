@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_cdc.cli import VERBS, _function
+from airflow_provider_cdc.cli import _function
+from airflow_provider_cdc.commands.registry import VERBS
 from airflow_provider_cdc.commands.verbs import Verb
 
 
