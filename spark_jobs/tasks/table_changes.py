@@ -138,15 +138,13 @@ class TableChanges:
 
         Rows before a change of the key's columns cannot be repeated behind it.
         """
-        fresh = rows.column("source").filter(pc.invert(rows.column("older")))
-        oldest = pc.min(fresh.filter(pc.greater_equal(fresh, 0))).as_py()
         older = self._older_once(rows)
-        alike = older.column("position").filter(pc.greater_equal(older.column("source"), oldest if oldest else 0))
-        if oldest is None or not len(alike) or self._task.base is None:
+        first = _first_compared(rows.filter(pc.invert(rows.column("older"))), older)
+        if first is None or self._task.base is None:
             return None
         applied = self._task.base.applied_position
         positions = [self._timeline.versions[index].position for index in barriers(self._timeline.versions)]
-        begins = max([pc.min(alike).as_py(), *(position for position in positions if position <= applied)])
+        begins = max([first, *(position for position in positions if position <= applied)])
         older = older.filter(pc.and_(self._in_keyed_version(older), pc.greater_equal(older.column("position"), begins)))
         return older if older.num_rows else None
 
@@ -330,6 +328,23 @@ def _marked(rows: pa.Table, *, older: bool, late: bool = False) -> pa.Table:
     for name, mark in (("older", older), ("late", late)):
         rows = rows.append_column(name, pa.chunked_array([pa.repeat(mark, rows.num_rows)]))
     return rows
+
+
+def _first_compared(fresh: pa.Table, older: pa.Table) -> str | None:
+    """Return the position of the first older row that a fresh one may repeat, or one behind it; None without any."""
+    first, oldest = None, _oldest(fresh)
+    while oldest is not None:
+        first = pc.min(older.column("position").filter(pc.greater_equal(older.column("source"), oldest))).as_py()
+        further = None if first is None else _oldest(older.filter(pc.greater_equal(older.column("position"), first)))
+        oldest = further if further is not None and further < oldest else None
+    return first
+
+
+def _oldest(rows: pa.Table) -> int | None:
+    """Return the oldest source time of rows, None where no row has one."""
+    times = rows.column("source")
+    oldest: int | None = pc.min(times.filter(pc.greater_equal(times, 0))).as_py()
+    return oldest
 
 
 def _not_older(rows: pa.Table) -> pa.Table:

@@ -281,6 +281,17 @@ def test_a_row_in_doubt_and_a_copied_move_of_its_key_are_two_questions(script: S
     assert content(script) == "parked"
 
 
+def test_rows_behind_those_that_are_compared_are_compared_with_older_ones_too(script: Script) -> None:
+    """Key 8 is taken, left and taken again; the rest of what is sent again, the leaving, comes a batch later."""
+    script.send(ddl(0, T), row(10, "INSERT", 2, 1), moved(20, 2, 8, 1), moved(30, 8, 5, 1, second=7, partition=1))
+    script.send(row(40, "INSERT", 8, 4, second=8), row(50, "UPDATE", 8, 5, old=4, second=8))
+    script.send(row(SOON, "INSERT", 2, 1), moved(SOON + 10, 2, 8, 1))
+    script.sync()
+    script.send(moved(SOON + 20, 8, 5, 1, second=7, partition=1))
+    script.sync()
+    assert content(script) == Counter([(5, 1), (8, 5)])
+
+
 @pytest.mark.parametrize("batches", [1, 2])
 def test_a_copied_truncate_empties_nothing(script: Script, batches: int) -> None:
     truncate = ddl(10, "TRUNCATE TABLE shop.t")
