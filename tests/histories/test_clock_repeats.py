@@ -293,6 +293,17 @@ def test_rows_behind_those_that_are_compared_are_compared_with_older_ones_too(sc
 
 
 @pytest.mark.parametrize("batches", [1, 2])
+def test_a_row_from_before_a_truncate_that_comes_again_contradicts_nothing(script: Script, batches: int) -> None:
+    """The key is made again behind the TRUNCATE, and its old row comes just before that."""
+    script.send(ddl(0, T), row(10, "INSERT", 2, 1, second=1), ddl(20, "TRUNCATE TABLE t", second=3))
+    script.send(row(30, "INSERT", 3, 1, second=3))
+    found = script.sync().contradictions if batches == 2 else []
+    script.send(row(SOON, "INSERT", 2, 1, second=1), row(SOON + 50, "INSERT", 2, 7, second=4))
+    assert [*found, *script.sync().contradictions] == []
+    assert content(script) == Counter([(2, 7), (3, 1)])
+
+
+@pytest.mark.parametrize("batches", [1, 2])
 def test_a_copied_truncate_empties_nothing(script: Script, batches: int) -> None:
     truncate = ddl(10, "TRUNCATE TABLE shop.t")
     script.send(ddl(0, T), truncate, row(20, "INSERT", 1, 1))

@@ -169,15 +169,17 @@ class Witness(GapWitness):
         """Return which events of a log that a clock orders can neither be sent again nor be out of their order.
 
         Those happened at the source after the tool had sent all that is stored, after the one before at their key, and
-        not before the table was made: an earlier one may have had its name.
+        not before the table was made or emptied, nor before a change that was sent before them.
         """
         groups, rows = self._events.groups, self._events.rows
         source = self._typer.changes.rows.column("source").to_numpy()[rows]
         sent = tool_time_of(pa.scalar(base_position or at_tool_time(0))).as_py()
         new: BoolArray = (source > sent * 1_000) & ~self._typer.flags("older")[rows]
-        made = self._typer.timeline.versions[0].position
-        if is_clock_position(made):
-            new &= source >= int(made[SOURCE]) * 1_000_000
+        timeline = self._typer.timeline
+        for began in (timeline.versions[0].position, *timeline.clears):
+            if is_clock_position(began):
+                new &= source >= int(began[SOURCE]) * 1_000_000
+        new &= source >= np.maximum.accumulate(source)  # the events are in the order of positions
         order = np.argsort(groups, kind="stable")
         before, event = order[:-1], order[1:]
         other = (groups[before] == groups[event]) & (rows[before] != rows[event])
