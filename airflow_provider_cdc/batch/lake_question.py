@@ -33,12 +33,11 @@ def ask(
     :raises UnavailableError: the process ended without a result.
     """
     from airflow_provider_cdc.engine.inline import run_inline
-    from airflow_provider_cdc.engine.payload import payload
 
     with tempfile.TemporaryDirectory(prefix="airflow-cdc-") as folder:
         paths = Path(folder) / "job.json", Path(folder) / "result.json"
         paths[0].write_text(json.dumps(job.document()), encoding="utf-8")
         with reported(say) as reporter, reporter.engine() as on_progress:
             scratch = Path(folder)
-            task = EngineTask(*paths, secrets, payload(), name, scratch, reporter, stopper or Stopper())
+            task = EngineTask(*paths, secrets, name, scratch, reporter, stopper or Stopper())
             return run_inline(replace(task, on_progress=on_progress))

@@ -176,8 +176,6 @@ class PlannedBatch:
         self.on_application(application_id)
 
     def _engine(self, job: JobDocument, secrets: dict[str, dict[str, str]], folder: Path, scratch: Path) -> Result:
-        from airflow_provider_cdc.engine.payload import payload
-
         paths = folder / "job.json", folder / "result.json"
         with _writing(self._pipeline.lake.root):
             paths[1].unlink(missing_ok=True)
@@ -187,7 +185,6 @@ class PlannedBatch:
             task = EngineTask(
                 *paths,
                 secrets,
-                payload(),
                 name,
                 scratch,
                 self._say,

@@ -15,21 +15,18 @@ from airflow_provider_cdc.engine.payload import spark_jobs
 from airflow_provider_cdc.engine.task import EngineTask
 
 
-def run_here(
-    task: EngineTask, command: Sequence[str], environment: Mapping[str, str], forward: Callable[[str], None]
-) -> int:
+def run_here(task: EngineTask, arguments: Sequence[str], forward: Callable[[str], None]) -> int:
     """Call an engine's main function in place of its process and return its exit code.
 
-    :param command: the process's; the arguments follow the interpreter and the file.
     :param forward: takes each line of its output.
     """
     reach_spark_jobs()
     main = importlib.import_module("spark_jobs.launch.run").main  # by name, as the process's command has it
     lines = _Lines(forward)
     task.stopper.check()
-    with environment_of(environment), contextlib.redirect_stdout(lines):
+    with environment_of(task.environment()), contextlib.redirect_stdout(lines):
         try:
-            return int(main(command[2:]))
+            return int(main(arguments))
         except Exception:  # of whatever kind: a process would print it and end so
             traceback.print_exc(file=lines)
             return 1

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from collections.abc import Callable, Sequence
 
 from airflow_provider_cdc.core.documents import Result
-from airflow_provider_cdc.engine.process import run_process as run_process  # a fork that serves replaces it
+from airflow_provider_cdc.engine.process import run_process
 from airflow_provider_cdc.engine.task import LAST_LINES, EngineTask, read_result
 
 
@@ -16,8 +17,19 @@ def run_inline(task: EngineTask) -> Result:
 
     :raises UnavailableError: the process crashed or was stopped.
     """
-    command = [sys.executable, str(task.payload.main), str(task.job), str(task.result), "--inline"]
     last: deque[str] = deque(maxlen=LAST_LINES)
-    environment = task.environment(PYTHONPATH=str(task.payload.folder))
-    code = run_process(task, command, environment, lambda line: task.hear(line, last))
+    code = start(task, [str(task.job), str(task.result), "--inline"], lambda line: task.hear(line, last))
     return read_result(task, list(last), code)
+
+
+def as_process(task: EngineTask, arguments: Sequence[str], forward: Callable[[str], None]) -> int:
+    """Run an engine as a process and return its exit code.
+
+    :param forward: takes each line of its output.
+    """
+    command = [sys.executable, str(task.payload.main), *arguments]
+    return run_process(task, command, task.environment(PYTHONPATH=str(task.payload.folder)), forward)
+
+
+start: Callable[[EngineTask, Sequence[str], Callable[[str], None]], int] = as_process
+"""Runs an engine to its end and returns its exit code; a fork that is the engine itself replaces it."""

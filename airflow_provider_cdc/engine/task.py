@@ -12,13 +12,14 @@ import signal
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from airflow_provider_cdc.core.documents import SECRETS_VARIABLE, Progress, Result
 from airflow_provider_cdc.core.errors import UnavailableError
 from airflow_provider_cdc.core.json_documents import json_data
-from airflow_provider_cdc.engine.payload import Payload
+from airflow_provider_cdc.engine.payload import Payload, payload
 
 LAST_LINES = 30
 
@@ -96,7 +97,6 @@ class EngineTask:
     job: Path
     result: Path
     secrets: dict[str, dict[str, str]]
-    payload: Payload
     name: str
     scratch: Path
     say: Callable[[str], None]
@@ -105,6 +105,11 @@ class EngineTask:
     on_application: Callable[[str], None] = lambda application_id: None
     on_progress: Callable[[Progress], None] = lambda progress: None
     session_on_s3: bool = False
+
+    @cached_property
+    def payload(self) -> Payload:
+        """The files that a process of the engine starts with, written where they are missing."""
+        return payload()
 
     def hear(self, line: str, last: deque[str]) -> None:
         """Take a line of the engine's output.

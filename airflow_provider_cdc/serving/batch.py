@@ -28,7 +28,7 @@ def run(file: str, answer: Connection) -> None:
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the server decides
     signal.signal(signal.SIGTERM, _stop)
-    inline.run_process = run_here
+    inline.start = run_here
     try:
         document = run_batch(CdcPipeline.from_yaml(file), say=_nothing).document()
     except CdcError as error:

@@ -35,7 +35,7 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
 @pytest.fixture
 def forked_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let inline engines of this process be forks of one that has imported everything."""
-    monkeypatch.setattr("airflow_provider_cdc.engine.inline.run_process", forked.run_engine)
+    monkeypatch.setattr("airflow_provider_cdc.engine.inline.start", forked.run_engine)
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def main(folder: str, steps_file: str) -> None:
     from tests.airflow.dag_bag import bag_of, make_database
     from tests.services import forked
 
-    inline.run_process = forked.run_engine  # steps are about operators; an engine's own process starts elsewhere
+    inline.start = forked.run_engine  # steps are about operators; an engine's own process starts elsewhere
     make_database()
     bags: dict[str, Any] = {}
     for document in json.loads(Path(steps_file).read_text()):

@@ -17,7 +17,6 @@ from airflow_provider_cdc.connections.lookup import SparkTarget
 from airflow_provider_cdc.core.config import SparkSettings
 from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
 from airflow_provider_cdc.engine import EngineTask, Stopper
-from airflow_provider_cdc.engine.payload import payload
 from airflow_provider_cdc.engine.spark import _conf, local_cores, run_spark
 from airflow_provider_cdc.ledger import Ledger
 from tests.sample import ALL
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 def task(tmp_path: Path) -> EngineTask:
     secrets = {"kafka": {"sasl.password": 'pa"ss\\word'}, "storage": {}}
     job, result = tmp_path / "job.json", tmp_path / "result.json"
-    return EngineTask(job, result, secrets, payload(), "shop 1", tmp_path, print, Stopper())
+    return EngineTask(job, result, secrets, "shop 1", tmp_path, print, Stopper())
 
 
 def test_who_knows_the_cores() -> None:

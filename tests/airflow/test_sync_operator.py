@@ -13,7 +13,7 @@ import pytest
 
 from airflow_provider_cdc.batch.result import BatchResult, UnsettledTable
 from airflow_provider_cdc.core.model.status import ResultStatus
-from airflow_provider_cdc.engine.process import run_process
+from airflow_provider_cdc.engine.inline import as_process
 from airflow_provider_cdc.ledger import Ledger
 from airflow_provider_cdc.ledger.database import Database
 from airflow_provider_cdc.ledger.records import time_text
@@ -127,7 +127,7 @@ def test_a_killed_task_stops_its_engine(shop: Shop, monkeypatch: pytest.MonkeyPa
 
     from airflow.providers.common.compat.sdk import AirflowException
 
-    monkeypatch.setattr("airflow_provider_cdc.engine.inline.run_process", run_process)
+    monkeypatch.setattr("airflow_provider_cdc.engine.inline.start", as_process)
     task = operator(shop)
 
     def kill_when_it_works() -> None:

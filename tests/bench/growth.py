@@ -48,10 +48,12 @@ class OldPipeline:
     """A pipeline that runs batch after batch.
 
     :param folder: takes lake and ledger; its name is the first part of the topics' names.
+    :param changes: of each table in a batch.
     """
 
-    def __init__(self, folder: Path, broker: Broker) -> None:
+    def __init__(self, folder: Path, broker: Broker, changes: int = CHANGES) -> None:
         folder.mkdir(parents=True)
+        self._changes = changes
         self.folder, self.ledger, self._prefix = folder, folder / "ledger.db", folder.name
         self.batches = self._maintained = 0
         os.environ["AIRFLOW_CONN_KAFKA_DEFAULT"] = json.dumps(
@@ -77,15 +79,16 @@ class OldPipeline:
     def feed(self) -> None:
         """Write the changes of an hour."""
         for table in TABLES:
-            for number in range(CHANGES):
-                key, position = (self.batches * CHANGES + number) % KEYS, self.batches * CHANGES + number + 1
+            for number in range(self._changes):
+                count = self.batches * self._changes + number
+                key, position = count % KEYS, count + 1
                 source = {
                     "version": "3.5", "connector": "mysql", "name": "src", "ts_ms": FIRST + position,
                     "snapshot": "false", "db": "shop", "table": table, "server_id": 1, "file": "bin.000001",
                     "pos": position, "row": 0,
                 }  # fmt: skip
                 row = {"id": key, "v": self.batches, "s": f"value {self.batches}"}
-                op = "c" if self.batches * CHANGES < KEYS else "u"
+                op = "c" if count < KEYS else "u"
                 value = {"before": None, "after": row, "source": source, "op": op, "ts_ms": FIRST + position}
                 self._producer.produce(f"{self._prefix}.shop.{table}", json.dumps(value), key=json.dumps({"id": key}))
         self._producer.flush(60)

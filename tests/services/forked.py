@@ -30,11 +30,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], folder: Path) 
     return _forked(_command, arguments, environment, folder)
 
 
-def run_engine(
-    task: Any, command: Sequence[str], environment: Mapping[str, str], forward: Callable[[str], None]
-) -> int:
-    """Run an inline engine in place of ``engine.process.run_process``; its lines are forwarded when it has ended."""
-    code, out, err = _forked(_launched, command[2:], environment, Path.cwd())
+def run_engine(task: Any, arguments: Sequence[str], forward: Callable[[str], None]) -> int:
+    """Run an inline engine in place of ``engine.inline.start``; its lines are forwarded when it has ended."""
+    code, out, err = _forked(_launched, arguments, task.environment(), Path.cwd())
     for line in (out + err).splitlines():
         forward(line)
     return code
@@ -92,7 +90,7 @@ def _command(arguments: list[str]) -> int:
     from airflow_provider_cdc import cli
     from airflow_provider_cdc.engine import here, inline
 
-    inline.run_process = here.run_here
+    inline.start = here.run_here
     return cli.main(arguments)
 
 
