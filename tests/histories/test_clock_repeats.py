@@ -304,6 +304,21 @@ def test_a_row_from_before_a_truncate_that_comes_again_contradicts_nothing(scrip
 
 
 @pytest.mark.parametrize("batches", [1, 2])
+def test_a_row_from_before_a_change_of_columns_that_comes_again_contradicts_nothing(
+    script: Script, batches: int
+) -> None:
+    """The clock of the source may be ahead of the tool's, so times of the two say nothing of each other."""
+    ahead = 3_600
+    script.send(ddl(0, T, second=ahead), row(10, "INSERT", 1, 1, second=ahead + 1))
+    found = script.sync().contradictions if batches == 2 else []
+    script.send(ddl(20, "ALTER TABLE t MODIFY v VARCHAR(60)", second=ahead + 2))
+    script.send(row(SOON, "INSERT", 1, 1, second=ahead + 1), row(SOON + 9, "INSERT", 2, 2, second=ahead + 3))
+    script.send(row(SOON + 20, "DELETE", 1, 1, second=ahead + 4))
+    assert [*found, *script.sync().contradictions] == []
+    assert content(script) == Counter([(2, "2")])
+
+
+@pytest.mark.parametrize("batches", [1, 2])
 def test_a_copied_truncate_empties_nothing(script: Script, batches: int) -> None:
     truncate = ddl(10, "TRUNCATE TABLE shop.t")
     script.send(ddl(0, T), truncate, row(20, "INSERT", 1, 1))

@@ -168,13 +168,13 @@ class Witness(GapWitness):
     def _cannot_be_repeats(self, base_position: str) -> BoolArray:
         """Return which events of a log that a clock orders can neither be sent again nor be out of their order.
 
-        Those happened at the source after the tool had sent all that is stored, after the one before at their key, and
-        not before the table was made or emptied, nor before a change that was sent before them.
+        Those happened at the source after all that is stored, and after the tool had sent it; after the one before at
+        their key; and not before the table was made or emptied, nor before a change that was sent before them.
         """
         groups, rows = self._events.groups, self._events.rows
         source = self._typer.changes.rows.column("source").to_numpy()[rows]
         sent = tool_time_of(pa.scalar(base_position or at_tool_time(0))).as_py()
-        new: BoolArray = (source > sent * 1_000) & ~self._typer.flags("older")[rows]
+        new: BoolArray = (source > max(sent * 1_000, self._newest_before())) & ~self._typer.flags("older")[rows]
         timeline = self._typer.timeline
         for began in (timeline.versions[0].position, *timeline.clears):
             if is_clock_position(began):
@@ -185,6 +185,14 @@ class Witness(GapWitness):
         other = (groups[before] == groups[event]) & (rows[before] != rows[event])
         new[event[other & (source[event] <= source[before])]] = False
         return new
+
+    def _newest_before(self) -> int:
+        """Return the newest source time of the stored rows, and of this batch's changes in steps before this one."""
+        changes = self._typer.changes.rows
+        before = changes.column("source")
+        if len(self._positions):
+            before = before.filter(pc.less(changes.column("position"), pc.min(self._positions)))
+        return max(self._verification.base_time or 0, pc.max(before).as_py() or 0)
 
     def _several_at_once(self, before: IntArray, event: IntArray) -> BoolArray:
         """Return which events are of several rows of one statement at one key: they may have no order.
