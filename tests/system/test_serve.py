@@ -40,11 +40,13 @@ def done(running: Running, records: int = 0) -> bool:
     return bool(read) and sum(read) >= records
 
 
-def batch(running: Running) -> int | None:
-    """Return the process of a batch that runs: the fork server's child."""
+def kill_batch(running: Running) -> bool:
+    """Kill the process of a batch, the fork server's child, and return whether there was one."""
     mine = processes.descendants(running.process.pid)
     forks = [pid for pid in mine if "forkserver" in processes.command(pid)]
-    return forks[1] if len(forks) > 1 else None
+    for pid in forks[1:]:
+        processes.kill(pid)
+    return len(forks) > 1
 
 
 @pytest.fixture
@@ -75,10 +77,7 @@ def test_pipelines_follow_their_source_until_it_is_stopped(site: Site, broker: B
 def test_a_batch_that_is_killed_is_finished_in_a_later_turn(site: Site, broker: Broker) -> None:
     grow(site, broker, 0)
     running = site.launch("serve", "--every", "1")
-    assert running.until(lambda run: batch(run) is not None)
-    killed = batch(running)
-    assert killed is not None
-    processes.kill(killed)
+    assert running.until(kill_batch)
     assert running.until(done)
     codes = [line["error"]["code"] for line in lines(running) if line["status"] == "failed"]
     assert codes[:1] == ["engine.crashed"] and {*codes[1:]} <= {"ledger.busy"}
