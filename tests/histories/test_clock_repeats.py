@@ -297,9 +297,9 @@ def test_a_row_from_before_a_truncate_that_comes_again_contradicts_nothing(scrip
     """The key is made again behind the TRUNCATE, and its old row comes just before that."""
     script.send(ddl(0, T), row(10, "INSERT", 2, 1, second=1), ddl(20, "TRUNCATE TABLE t", second=3))
     script.send(row(30, "INSERT", 3, 1, second=3))
-    found = script.sync().contradictions if batches == 2 else []
+    before = script.sync().contradictions if batches == 2 else []
     script.send(row(SOON, "INSERT", 2, 1, second=1), row(SOON + 50, "INSERT", 2, 7, second=4))
-    assert [*found, *script.sync().contradictions] == []
+    assert [*before, *script.sync().contradictions] == []
     assert content(script) == Counter([(2, 7), (3, 1)])
 
 
@@ -310,11 +310,11 @@ def test_a_row_from_before_a_change_of_columns_that_comes_again_contradicts_noth
     """The clock of the source may be ahead of the tool's, so times of the two say nothing of each other."""
     ahead = 3_600
     script.send(ddl(0, T, second=ahead), row(10, "INSERT", 1, 1, second=ahead + 1))
-    found = script.sync().contradictions if batches == 2 else []
+    before = script.sync().contradictions if batches == 2 else []
     script.send(ddl(20, "ALTER TABLE t MODIFY v VARCHAR(60)", second=ahead + 2))
     script.send(row(SOON, "INSERT", 1, 1, second=ahead + 1), row(SOON + 9, "INSERT", 2, 2, second=ahead + 3))
     script.send(row(SOON + 20, "DELETE", 1, 1, second=ahead + 4))
-    assert [*found, *script.sync().contradictions] == []
+    assert [*before, *script.sync().contradictions] == []
     assert content(script) == Counter([(2, "2")])
 
 
