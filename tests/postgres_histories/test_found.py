@@ -11,12 +11,12 @@ import pytest
 from tests.histories.log import Log
 from tests.histories.place import lake_folder
 from tests.histories.tools import Style
-from tests.postgres_histories.ddl_statements import AddColumn, Create, CreateAs, DropColumn
+from tests.postgres_histories.ddl_statements import AddColumn, Create, CreateAs, Drop, DropColumn
 from tests.postgres_histories.kinds import KINDS
 from tests.postgres_histories.replay import PgCase, PgReplay
 from tests.postgres_histories.row_statements import Delete, Insert, Truncate, Update
 from tests.postgres_histories.server import Column
-from tests.postgres_histories.steps import Blocking, Commit, Restart, Snapshot, Step
+from tests.postgres_histories.steps import Blocking, Commit, ForgetDdl, Restart, Snapshot, Step
 
 T, COPY = ("app", "t"), ("app", "copy")
 COLUMNS = (Column(1, "id", KINDS["integer"], notnull=True), Column(2, "v", KINDS["text"]))
@@ -208,3 +208,24 @@ def test_rows_deleted_before_a_full_snapshot_stay_away_when_their_deletes_are_re
     for until in (15, 17, 19):
         cuts = (begin, {**begin, f"pg.app.t/{first}": until})
         assert problems(monkeypatch, *history, Commit((Insert(T, later),)), **settings, cuts=cuts) == []
+
+
+RESTORED = (
+    Commit((MADE,)),
+    ForgetDdl(),
+    Commit((Insert(T, ({"id": 1, "v": "a"},)),), reads=False),
+    Snapshot("restored"),
+    Commit((Drop(T),)),
+    Commit((Create(T, (COLUMNS[0], Column(2, "v", KINDS["bytea"])), (1,)),)),
+)
+
+
+def test_a_restored_server_shows_where_only_logged_ddl_is_of_the_log_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert problems(monkeypatch, *RESTORED, snapshot_after=1, logs_ddl=True) == []
+
+
+def test_rows_of_a_restored_server_that_were_read_before_the_logged_ddl_are_of_no_clear_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(AssertionError, match=r"source\.generation_unclear"):
+        problems(monkeypatch, *RESTORED, snapshot_after=1, logs_ddl=True, cuts=({"pg.app.t/0": 1},))
