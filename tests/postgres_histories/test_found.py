@@ -15,7 +15,7 @@ from tests.postgres_histories.ddl_statements import AddColumn, Create, CreateAs,
 from tests.postgres_histories.kinds import KINDS
 from tests.postgres_histories.replay import PgCase, PgReplay
 from tests.postgres_histories.row_statements import Delete, Insert, Truncate, Update
-from tests.postgres_histories.server import Column
+from tests.postgres_histories.server import Column, Statement
 from tests.postgres_histories.steps import Blocking, Commit, ForgetDdl, Restart, Snapshot, Step
 
 T, COPY = ("app", "t"), ("app", "copy")
@@ -229,3 +229,29 @@ def test_rows_of_a_restored_server_that_were_read_before_the_logged_ddl_are_of_n
 ) -> None:
     with pytest.raises(AssertionError, match=r"source\.generation_unclear"):
         problems(monkeypatch, *RESTORED, snapshot_after=1, logs_ddl=True, cuts=({"pg.app.t/0": 1},))
+
+
+ROWS = tuple({"id": number, "v": "a"} for number in range(4))
+FRESH, ALIKE = ({"id": 7, "v": "b"},), ({"id": 1, "v": "a"},)
+
+
+@pytest.mark.parametrize("ends", [(), (2,), (2, 6), range(2, 13)])
+@pytest.mark.parametrize("unread", [Insert(T, FRESH), Delete(T, (1,)), Update(T, (0,), {"v": "b"})])
+def test_a_table_without_key_that_changed_before_its_rows_were_read_is_not_ok(
+    unread: Statement, ends: Sequence[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the snapshot has the change, which is streamed behind it
+    made = (Commit((Create(T, COLUMNS, (), "f"),)), Commit((Insert(T, ROWS),)), Commit((Insert(T, ALIKE),)))
+    history = (*made, Commit((unread,), reads=False), Snapshot("always"), Commit((Insert(T, FRESH),)))
+    with pytest.raises(AssertionError, match=r"no key decides it|row_not_found"):
+        problems(monkeypatch, *history, snapshot_after=2, logs_ddl=False, ends=ends)
+
+
+@pytest.mark.parametrize("ends", [(), (4,), (4, 8), range(4, 13)])
+def test_a_table_without_key_that_changes_while_its_rows_are_written_is_equal_where_these_lack_the_change(
+    ends: Sequence[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behind = (Update(T, (0,), {"v": "c"}), Delete(T, (1,)), Insert(T, ALIKE))
+    history = (Commit((Create(T, COLUMNS, (), "f"),)), Commit((Insert(T, ROWS),)), Snapshot("lost", slow=True))
+    changes = [Commit((one,)) for one in (Insert(T, FRESH), *behind)]
+    assert problems(monkeypatch, *history, *changes, snapshot_after=2, logs_ddl=False, ends=ends) == []
