@@ -46,6 +46,7 @@ class TaskMaker:
         blocked = self._p.read.with_blocks(timeline, known)
         start = self._p.starts.start(blocked, state, spans, changed_at, begins, provided)
         base = None if start.begins_with_files else start.base  # of files every change from theirs on is taken again
+        self._demand_none_across(timeline, spans, start)
         late_from, context = self._p.starts.context(timeline, base, start.spans)
         self._demand_one_way_of_reading(timeline, start, context)
         return ApplyTask(
@@ -115,6 +116,16 @@ class TaskMaker:
         if change is None:
             return True
         return change.from_rows and state.pending_seq is None and not self._p.quarantine.left_out(state.table_id, state)
+
+    def _demand_none_across(self, timeline: TableTimeline, spans: list[Span], start: Start) -> None:
+        """Refuse changes of a transaction that was open across the place of the snapshot that the content begins with.
+
+        :raises DataError: ``apply.order_unknown``.
+        """
+        starts, history, (position, _) = self._p.starts, self._p.history, start.snapshot
+        if position:
+            every = [*starts.spans_of(timeline, history.since(position)), *spans]
+            starts.snapshots.demand_none_across(timeline, spans, every, position, history)
 
     def _demand_one_way_of_reading(self, timeline: TableTimeline, start: Start, context: list[Span]) -> None:
         """Refuse changes and operator's files that were read under another format, or other options, than those of now.

@@ -321,18 +321,23 @@ class Snapshot(_OfConnector):
     :param kind: ``always`` (on the slot that is there: what was not read comes after it), ``lost`` (the slot was lost:
         what was not read never comes), or ``restored`` (a new cluster from a dump: also at lower places).
     :param slow: whether its rows are still written while the next changes are committed.
+    :param across: whether transactions that are open stay so: their changes have places below that of the snapshot.
     """
 
     kind: str
     slow: bool = False
+    across: bool = False
 
     def act(self, world: World) -> None:
         """Begin an epoch."""
         server, connector = world.server, world.connector
         if self.kind == "always" and (server.open or self._is_older(world)):
             raise RefusedError("changes of the transaction would have places below that of the snapshot")
-        while server.open:
+        while server.open and not self.across:
             server.end()
+        for change in (change for one in server.open for change in one.changes):
+            server.endanger(change.structure.name, "apply.order_unknown")
+        world.new_logs += bool(server.open)
         server.millis += 1_000
         if self.kind == "always":
             lsn = connector.reached

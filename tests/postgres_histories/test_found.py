@@ -16,7 +16,7 @@ from tests.postgres_histories.kinds import KINDS
 from tests.postgres_histories.replay import PgCase, PgReplay
 from tests.postgres_histories.row_statements import Delete, Insert, Truncate, Update
 from tests.postgres_histories.server import Column, Statement
-from tests.postgres_histories.steps import Blocking, Commit, ForgetDdl, Restart, Snapshot, Step
+from tests.postgres_histories.steps import Blocking, Close, Commit, ForgetDdl, Open, Restart, Snapshot, Step
 
 T, COPY = ("app", "t"), ("app", "copy")
 COLUMNS = (Column(1, "id", KINDS["integer"], notnull=True), Column(2, "v", KINDS["text"]))
@@ -255,3 +255,24 @@ def test_a_table_without_key_that_changes_while_its_rows_are_written_is_equal_wh
     history = (Commit((Create(T, COLUMNS, (), "f"),)), Commit((Insert(T, ROWS),)), Snapshot("lost", slow=True))
     changes = [Commit((one,)) for one in (Insert(T, FRESH), *behind)]
     assert problems(monkeypatch, *history, *changes, snapshot_after=2, logs_ddl=False, ends=ends) == []
+
+
+@pytest.mark.parametrize("logs_ddl", [True, False])
+@pytest.mark.parametrize("ends", [(), (9,), range(4, 11)], ids=["one batch", "the snapshot's batch", "a batch each"])
+def test_a_transaction_that_is_open_across_the_place_of_a_snapshot_shows_as_another_log(
+    ends: Sequence[int], logs_ddl: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_across = (Open(Update(T, (0,), {"v": "b"})), Snapshot("lost", across=True), Close())
+    history = (Commit((MADE,)), Commit((Insert(T, ROWS),)), *open_across, Commit((Update(T, (0, 1), {"v": "c"}),)))
+    assert problems(monkeypatch, *history, snapshot_after=2, logs_ddl=logs_ddl, ends=ends) == []
+
+
+def test_a_table_is_not_ok_where_changes_of_such_a_transaction_are_on_another_partition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # no row of the snapshot is on the partition of the key 3, which shows no fall of places
+    open_across = (Open(Insert(T, ({"id": 3, "v": "b"},))), Snapshot("lost", across=True), Close())
+    history = (Commit((MADE,)), Commit((Insert(T, ROWS[:1]),)), *open_across, Commit((Update(T, (0,), {"v": "c"}),)))
+    for cuts in ((), ({"pg.ctl.ddl_log/0": 4, "pg.app.t/0": 3},)):
+        with pytest.raises(AssertionError, match=r"apply\.order_unknown"):
+            problems(monkeypatch, *history, snapshot_after=2, logs_ddl=True, partitions=2, cuts=cuts)
