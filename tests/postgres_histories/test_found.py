@@ -276,3 +276,14 @@ def test_a_table_is_not_ok_where_changes_of_such_a_transaction_are_on_another_pa
     for cuts in ((), ({"pg.ctl.ddl_log/0": 4, "pg.app.t/0": 3},)):
         with pytest.raises(AssertionError, match=r"apply\.order_unknown"):
             problems(monkeypatch, *history, snapshot_after=2, logs_ddl=True, partitions=2, cuts=cuts)
+
+
+@pytest.mark.parametrize("ends", [(), (4,), (2, 8)])
+def test_a_row_that_changed_before_its_snapshot_was_taken_again_at_its_place_is_one_row(
+    ends: Sequence[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # nothing but rows says that the key is the table's, and the second attempt is read in a later batch
+    changes = (Update(T, (0,), {"v": "b"}), Delete(T, (1,)), Insert(T, ({"id": 1, "v": "c"},)))
+    unread = tuple(Commit((one,), reads=False) for one in changes)
+    history = (Commit((MADE,)), Commit((Insert(T, ROWS),)), *unread, Snapshot("always"))
+    assert problems(monkeypatch, *history, snapshot_after=2, logs_ddl=False, ends=ends) == []
