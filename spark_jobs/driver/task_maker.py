@@ -36,17 +36,16 @@ class TaskMaker:
         :param begins: of a table that is rebuilt the snapshot that its content begins with.
         :param provided: of such a table the state (document) of the operator's files that it begins with.
         """
-        name, location = timeline.last_name, self._p.paths.demand(timeline)
-        known, rebuilds = self._p.states.get(timeline.table_id), begins is not None
-        applied_seq = 0 if state is None else state.applied_seq
+        name, location, rebuilds = timeline.last_name, self._p.paths.demand(timeline), begins is not None
+        known, applied_seq = self._p.states.get(timeline.table_id), 0 if state is None else state.applied_seq
         if not rebuilds and state is not None and not self.goes_on_from_rows(timeline, state):
             begins, provided = snapshot_of(state), state.provided  # all of it is made again
         if begins is not None:
             state = changed_at = None
         blocked = self._p.read.with_blocks(timeline, known)
         start = self._p.starts.start(blocked, state, spans, changed_at, begins, provided)
+        self._demand_none_across(timeline, spans, start.snapshot[0])
         base = None if start.begins_with_files else start.base  # of files every change from theirs on is taken again
-        self._demand_none_across(timeline, spans, start)
         late_from, context = self._p.starts.context(timeline, base, start.spans)
         self._demand_one_way_of_reading(timeline, start, context)
         return ApplyTask(
@@ -117,12 +116,12 @@ class TaskMaker:
             return True
         return change.from_rows and state.pending_seq is None and not self._p.quarantine.left_out(state.table_id, state)
 
-    def _demand_none_across(self, timeline: TableTimeline, spans: list[Span], start: Start) -> None:
+    def _demand_none_across(self, timeline: TableTimeline, spans: list[Span], position: str) -> None:
         """Refuse changes of a transaction that was open across the place of the snapshot that the content begins with.
 
         :raises DataError: ``apply.order_unknown``.
         """
-        starts, history, (position, _) = self._p.starts, self._p.history, start.snapshot
+        starts, history = self._p.starts, self._p.history
         if position:
             every = [*starts.spans_of(timeline, history.since(position)), *spans]
             starts.snapshots.demand_none_across(timeline, spans, every, position, history)
