@@ -91,18 +91,18 @@ class FullSnapshots:
         return max([since, *begins])
 
     def demand_none_across(
-        self, timeline: TableTimeline, fresh: Sequence[Span], every: Sequence[Span], position: str, history: History
+        self, timeline: TableTimeline, spans: Sequence[Span], every: Sequence[Span], position: str, history: History
     ) -> None:
         """Refuse changes that came behind the rows of a full snapshot and have places below it.
 
         A transaction that was open when the snapshot began made them: its rows lack them, and they would not count. The
         tool sends them last: what was streamed before the snapshot has an older time in Kafka.
 
-        :param fresh: what the batch has of the table; ``every`` what there is from the snapshot on.
+        :param spans: what may have such changes; ``every`` what there is from the snapshot on.
         :param position: of the snapshot that the content begins with.
         :raises DataError: ``apply.order_unknown``.
         """
-        groups = [group for span in fresh for group in span.groups if group.changes_from is not None]
+        groups = [group for span in spans for group in span.groups if group.changes_from is not None]
         below = [group for group in groups if (group.changes_from or group.min_position) < position]
         read = [item for span in every for group in span.groups for item in group.snapshots]
         sent = max((newest for begin, newest in read if begin == position), default=0)

@@ -15,6 +15,8 @@ from spark_jobs.driver.planning import Planning
 from spark_jobs.driver.source_formats import demand_one_format, demand_values, formats_after
 from spark_jobs.tasks.table_task import ApplyTask, Span
 
+_AHEAD = 8  # batches by which partitions may be read apart
+
 
 class TaskMaker:
     """Makes tasks: from which state each table is resolved, and with which changes."""
@@ -44,7 +46,7 @@ class TaskMaker:
             state = changed_at = None
         blocked = self._p.read.with_blocks(timeline, known)
         start = self._p.starts.start(blocked, state, spans, changed_at, begins, provided)
-        self._demand_none_across(timeline, spans, start.snapshot[0])
+        self._demand_none_across(timeline, spans, start, known)
         base = None if start.begins_with_files else start.base  # of files every change from theirs on is taken again
         late_from, context = self._p.starts.context(timeline, base, start.spans)
         self._demand_one_way_of_reading(timeline, start, context)
@@ -116,15 +118,20 @@ class TaskMaker:
             return True
         return change.from_rows and state.pending_seq is None and not self._p.quarantine.left_out(state.table_id, state)
 
-    def _demand_none_across(self, timeline: TableTimeline, spans: list[Span], position: str) -> None:
+    def _demand_none_across(
+        self, timeline: TableTimeline, spans: list[Span], start: Start, known: TableState | None
+    ) -> None:
         """Refuse changes of a transaction that was open across the place of the snapshot that the content begins with.
 
         :raises DataError: ``apply.order_unknown``.
         """
-        starts, history = self._p.starts, self._p.history
+        starts, history, (position, _) = self._p.starts, self._p.history, start.snapshot
         if position:
             every = [*starts.spans_of(timeline, history.since(position)), *spans]
-            starts.snapshots.demand_none_across(timeline, spans, every, position, history)
+            # a partition may have been read further than those with the rows of a snapshot that is new
+            before = history.earlier[-_AHEAD:] if snapshot_of(known) != start.snapshot else ()
+            read = [*starts.spans_of(timeline, before), *spans]
+            starts.snapshots.demand_none_across(timeline, read, every, position, history)
 
     def _demand_one_way_of_reading(self, timeline: TableTimeline, start: Start, context: list[Span]) -> None:
         """Refuse changes and operator's files that were read under another format, or other options, than those of now.
