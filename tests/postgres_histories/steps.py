@@ -302,7 +302,11 @@ class Blocking(_OfConnector):
         connector.stream()
         for step in self.until:
             world.attempt(step)
-        names = [name for name in self.names if name in server.tables]
+        # a key that moved alone shows in the row that is missing before it: not where the snapshot has that row
+        unread = [change for one in server.wal[connector.read :] for change in one.changes]
+        moved = {change.structure.oid for change in unread if change.op == "u" and change.structure.identity == "i"}
+        tables = {name: table for name, table in server.tables.items() if table.structure.oid not in moved}
+        names = [name for name in self.names if name in tables]
         lsn = connector.committed or server.lsn
         server.millis += 1_000
         connector.snapshot(names, (lsn, lsn), server.chance.randint(700, 999))
