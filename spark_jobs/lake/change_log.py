@@ -161,7 +161,8 @@ class LogWriter:
                 snapshots = _snapshots(of_table)
                 if self._with_snapshots:
                     group.snapshots, group.changes_from = snapshots, _changes_from(of_table)
-                group.loaded_until = max((time for _, time in snapshots), default=0)
+                else:
+                    group.loaded_until = max((time for _, time in snapshots), default=0)
         if len(groups) == 1 and groups[0].image_bytes >= _SHARED_BYTES:
             groups[0].images_of = _images_of(rows)
         if self._described:

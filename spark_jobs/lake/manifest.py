@@ -37,7 +37,7 @@ class RowGroup(Document):
     images_of: dict[str, list[str]] | None = None
     min_source_time: int | None = None
     start: int = 0
-    loaded_until: int = 0  # Kafka's time of the newest row of a full load, milliseconds
+    loaded_until: int = 0  # Kafka's time of the newest row of a full load without a place in the log, milliseconds
     unlogged: list[str] = field(default_factory=list)  # patterns of columns that its rows have no values of
 
     @property

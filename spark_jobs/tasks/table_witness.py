@@ -64,10 +64,13 @@ def verification_of(
 
 def loaded_until(task: ApplyTask, wire: Format) -> int:
     """Return Kafka's time of the newest row of a table's full load (``Proof.loaded_until``)."""
-    if wire.snapshot_rows == "shared" and "younger_snapshots" not in wire.carries:
+    known = 0 if task.base is None else task.base.proof.loaded_until
+    if "younger_snapshots" in wire.carries:  # an earlier table of the name may have had a snapshot, too
+        of_spans = ((span.start, one) for span in task.spans for group in span.groups for one in group.snapshots)
+        return max([known, *(sent for start, (position, sent) in of_spans if position >= start)])
+    if wire.snapshot_rows == "shared":
         return 0
-    groups = [group for span in task.spans for group in span.groups]
-    return max([0 if task.base is None else task.base.proof.loaded_until, *(group.loaded_until for group in groups)])
+    return max([known, *(group.loaded_until for span in task.spans for group in span.groups)])
 
 
 def proof_after(task: ApplyTask, wire: Format, position: str, findings: Findings, *, compared: bool) -> Proof:
