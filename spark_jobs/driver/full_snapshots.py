@@ -11,8 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.apply.source_order import of_snapshots
+from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
+from spark_jobs.driver.batch_history import History
 from spark_jobs.tasks.table_task import Span
 
 # position, and Kafka's time in milliseconds of the first statement where rows of attempts have to be told apart, else 0
@@ -83,6 +89,38 @@ class FullSnapshots:
             if not keeps or one[0] == first or _is_unknown(timeline, since[0], one[0], clears)
         )
         return max([since, *begins])
+
+    def demand_none_across(
+        self, timeline: TableTimeline, spans: Sequence[Span], every: Sequence[Span], position: str, history: History
+    ) -> None:
+        """Refuse changes that came behind the rows of a full snapshot and have places below it.
+
+        A transaction that was open when the snapshot began made them: its rows lack them, and they would not count. The
+        tool sends them last: what was streamed before the snapshot has an older time in Kafka.
+
+        :param spans: what may have such changes; ``every`` what there is from the snapshot on.
+        :param position: of the snapshot that the content begins with.
+        :raises DataError: ``apply.order_unknown``.
+        """
+        groups = [group for span in spans for group in span.groups if group.changes_from is not None]
+        below = [group for group in groups if (group.changes_from or group.min_position) < position]
+        read = [item for span in every for group in span.groups for item in group.snapshots]
+        sent = max((newest for begin, newest in read if begin == position), default=0)
+        if not self.full or not below or not sent:
+            return
+        rows = history.rows(below, ["topic", "partition", "offset", "op", "position", "kafka_time"])
+        behind = pc.greater(rows.column("kafka_time").cast(pa.int64()), sent)
+        streamed = pc.and_(pc.less(rows.column("position"), position), pc.invert(pa.array(of_snapshots(rows))))
+        across = rows.filter(pc.fill_null(pc.and_(behind, streamed), False))
+        if across.num_rows:
+            first = across.slice(0, 1).select(["topic", "partition", "offset", "position"]).to_pylist()[0]
+            raise DataError(
+                "apply.order_unknown",
+                "a transaction that was open when a full snapshot began changed a row: its rows lack the change, and "
+                "the change has a place before them",
+                where={"table": str(timeline.last_name), **first},
+                hint="let the connector take another full snapshot, or rebuild the table from an incremental one",
+            )
 
     def later(self, timeline: TableTimeline, spans: Sequence[Span], since: Snapshot) -> list[Snapshot]:
         """Return the snapshots among changes at which a table keeps its rows, none of a mirror.

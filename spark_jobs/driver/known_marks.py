@@ -130,7 +130,7 @@ class KnownMarks:
             reached = position if gtid is None else highest.get(gtid.stream, position)
             is_load = record["op"] == "snapshot" and is_before_log(at)  # before the log, whenever it is sent
             if not is_load and (
-                (at < reached and (unseen or is_newer(record_time, time)))
+                (_is_below(record, reached) and (unseen or is_newer(record_time, time)))
                 or self.is_other(record)
                 or self._is_of_next(at, record_time, {} if gtid is None else {gtid.stream: gtid.number})
             ):
@@ -141,6 +141,13 @@ class KnownMarks:
                 gtids[gtid.stream] = max(gtid.number, gtids.get(gtid.stream, 0))
                 highest[gtid.stream] = max(at, highest.get(gtid.stream, ""))
         return None
+
+
+def _is_below(record: Mapping[str, Any], reached: str) -> bool:
+    """Return whether a record stands below a position; a snapshot that is taken again numbers its rows again."""
+    parts = 1 if record["op"] == "snapshot" else 0
+    at: str = record["position"]
+    return at.rsplit(".", parts)[0] < reached.rsplit(".", parts)[0]
 
 
 def _without_loads(records: pa.Table) -> pa.Table:

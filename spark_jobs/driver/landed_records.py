@@ -53,7 +53,7 @@ class LandedRecords:
 
     @cached_property
     def _statements(self) -> pa.Table:
-        statements = [one for report in self._reports for one in report.statements if one["op"] != "snapshot"]
+        statements = [one for report in self._reports for one in report.statements if not one["describes"]]
         return pa.Table.from_pylist(statements, _RECORDS)
 
     def _groups(self, partition_key: str, start: int, end: int, low: str, below: str) -> Iterator[pa.Table]:
@@ -101,7 +101,7 @@ def columns_between(landed: LandReport, storage: Storage, low: str, high: str) -
 
     :param low: lowest position of the span, ``high`` the highest.
     """
-    streamed = [record for record in landed.statements if record["op"] != "snapshot"]
+    streamed = [record for record in landed.statements if not record["describes"]]
     if streamed:
         yield pa.Table.from_pylist(streamed, _RECORDS)
     for _, groups in groupby(landed.groups, key=lambda group: (group.file, group.row_group)):

@@ -231,7 +231,7 @@ def _generation_of_other(record: dict[str, Any], generations: Generations, shown
 def _statements_of_snapshots(landed: LandReport, generations: Generations, new: Sequence[Begin]) -> Iterator[Begin]:
     """Return the first statement of each partition that is of a snapshot whose rows are of a later generation.
 
-    A snapshot's statements show nothing themselves: one that only recovers structures describes an older position, too.
+    Those of a connector show nothing themselves: one that only recovers structures describes an older position, too.
     """
     begins = sorted([*generations.begins(), *new], key=lambda begin: begin.generation, reverse=True)
     for statement in landed.statements:

@@ -15,6 +15,8 @@ from spark_jobs.driver.planning import Planning
 from spark_jobs.driver.source_formats import demand_one_format, demand_values, formats_after
 from spark_jobs.tasks.table_task import ApplyTask, Span
 
+_AHEAD = 8  # batches by which partitions may be read apart
+
 
 class TaskMaker:
     """Makes tasks: from which state each table is resolved, and with which changes."""
@@ -36,15 +38,15 @@ class TaskMaker:
         :param begins: of a table that is rebuilt the snapshot that its content begins with.
         :param provided: of such a table the state (document) of the operator's files that it begins with.
         """
-        name, location = timeline.last_name, self._p.paths.demand(timeline)
-        known, rebuilds = self._p.states.get(timeline.table_id), begins is not None
-        applied_seq = 0 if state is None else state.applied_seq
+        name, location, rebuilds = timeline.last_name, self._p.paths.demand(timeline), begins is not None
+        known, applied_seq = self._p.states.get(timeline.table_id), 0 if state is None else state.applied_seq
         if not rebuilds and state is not None and not self.goes_on_from_rows(timeline, state):
             begins, provided = snapshot_of(state), state.provided  # all of it is made again
         if begins is not None:
             state = changed_at = None
         blocked = self._p.read.with_blocks(timeline, known)
         start = self._p.starts.start(blocked, state, spans, changed_at, begins, provided)
+        self._demand_none_across(timeline, spans, start, known)
         base = None if start.begins_with_files else start.base  # of files every change from theirs on is taken again
         late_from, context = self._p.starts.context(timeline, base, start.spans)
         self._demand_one_way_of_reading(timeline, start, context)
@@ -115,6 +117,21 @@ class TaskMaker:
         if change is None:
             return True
         return change.from_rows and state.pending_seq is None and not self._p.quarantine.left_out(state.table_id, state)
+
+    def _demand_none_across(
+        self, timeline: TableTimeline, spans: list[Span], start: Start, known: TableState | None
+    ) -> None:
+        """Refuse changes of a transaction that was open across the place of the snapshot that the content begins with.
+
+        :raises DataError: ``apply.order_unknown``.
+        """
+        starts, history, (position, _) = self._p.starts, self._p.history, start.snapshot
+        if position:
+            every = [*starts.spans_of(timeline, history.since(position)), *spans]
+            # a partition may have been read further than those with the rows of a snapshot that is new
+            before = history.earlier[-_AHEAD:] if snapshot_of(known) != start.snapshot else ()
+            read = [*starts.spans_of(timeline, before), *spans]
+            starts.snapshots.demand_none_across(timeline, read, every, position, history)
 
     def _demand_one_way_of_reading(self, timeline: TableTimeline, start: Start, context: list[Span]) -> None:
         """Refuse changes and operator's files that were read under another format, or other options, than those of now.

@@ -60,7 +60,7 @@ class Stretches:
 
     def __init__(self) -> None:
         self._by_partition: dict[tuple[str, int], list[Stretch]] = {}
-        self.statements: list[dict[str, Any]] = []
+        self.statements: list[dict[str, Any]] = []  # ``describes`` is true where the place may be an old one
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take the changes of some records of any partitions, each partition's in offset order."""
@@ -69,10 +69,13 @@ class Stretches:
         if "schema" in batch.column("kind").dictionary.to_pylist():
             is_ddl = pc.equal(batch.column("kind").cast(pa.string()), "schema")
             documents = record_documents(pa.Table.from_batches([batch.filter(is_ddl)]).select(RECORD_COLUMNS))
-            times = whole.column("kafka_time").filter(is_ddl).cast(pa.int64()).to_pylist()
-            self.statements += [{**one, "sent": time} for one, time in zip(documents, times, strict=True)]
-            # a statement that a snapshot writes may stand at the position of an old offset (recovery)
-            described = pc.and_(is_ddl, pc.equal(batch.column("op").cast(pa.string()), "snapshot").fill_null(False))
+            times = whole.column("kafka_time").filter(is_ddl).cast(pa.int64())
+            # a statement that a snapshot writes may stand at the position of an old offset (recovery); but rows of the
+            # source's own log of DDL, which have a dialect, are read where the source is
+            described = pc.and_(pc.equal(batch.column("op").cast(pa.string()), "snapshot").fill_null(False), is_ddl)
+            described = pc.and_(described, pc.is_null(whole.column("dialect")))
+            for one, sent, describes in zip(documents, times, described.filter(is_ddl), strict=True):
+                self.statements.append({**one, "sent": sent.as_py(), "describes": describes.as_py()})
             batch = batch.filter(pc.invert(described))
         if batch.column("position").null_count:
             batch = batch.filter(pc.is_valid(batch.column("position")))

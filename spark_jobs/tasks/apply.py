@@ -84,7 +84,7 @@ class TableApply:
         self._format = open_format(job.format, job.format_options)
         self._shape = TableShape(job, task, self._timeline, secrets)
         self._pending: OpenRemovals | None = None  # after this batch
-        self._verification = verification_of(self._policy, job, task, self._shape.rules)
+        self._verification = verification_of(self._policy, job, task, self._format, self._shape.rules)
         self._witness: TableWitness | None = None
         self._removals = Findings()  # of a table without key
         self._is_compared = False
@@ -231,7 +231,7 @@ class TableApply:
             self._states[pending_seq] = replace(state, spark_may_write=self._spark_may_write)
         state = self._states[pending_seq]
         compared = self._is_compared and self._pending is None
-        proof = proof_after(self.task, state.applied_position, self.findings, compared=compared)
+        proof = proof_after(self.task, self._format, state.applied_position, self.findings, compared=compared)
         return replace(state, proof=proof)
 
     def _commit(self, target: Stored, base_schema: TableSchema | None, plan: MergePlan) -> tuple[str, int | None, int]:

@@ -114,7 +114,7 @@ def _stretches(landed: Manifest, partition_keys: set[str], storage: Storage) -> 
     schema = pa.schema([CHANGE_SCHEMA.field(name) for name in _MARKS])
     groups = [group for group in landed.groups if group.database]
     rows = read_groups(storage, groups, _MARKS).cast(schema) if groups else schema.empty_table()
-    streamed = [{**one, "kind": "row"} for one in landed.statements if one["op"] != "snapshot"]
+    streamed = [{**one, "kind": "row"} for one in landed.statements if not one["describes"]]
     rows = pa.concat_tables([rows, pa.Table.from_pylist(streamed, schema)])
     stretches = Stretches()
     for partition_key in sorted(partition_keys):

@@ -296,7 +296,7 @@ def columns_of(wire: Format, *, verifies: bool = False) -> list[str]:
     :param verifies: whether changes are compared with the log and the rows that are there.
     """
     columns = list(RESOLVE_COLUMNS)
-    if "own_places" in wire.carries:
+    if "build_times" in wire.carries:
         columns.append(BUILT)
     if verifies and "transaction_orders" in wire.carries:
         columns += NUMBERED_COLUMNS

@@ -38,7 +38,9 @@ _SENTENCES = {
 }
 
 
-def verification_of(policy: RunPolicy, job: JobDocument, task: ApplyTask, shape: Shape = PLAIN) -> Verification | None:
+def verification_of(
+    policy: RunPolicy, job: JobDocument, task: ApplyTask, wire: Format, shape: Shape = PLAIN
+) -> Verification | None:
     """Return how far a table's changes are compared with the rows that they find, None for not at all.
 
     :param policy: of the table.
@@ -49,7 +51,7 @@ def verification_of(policy: RunPolicy, job: JobDocument, task: ApplyTask, shape:
         return None
     partitions = [f"{topic}/{partition}" for topic, ends in job.end.items() for partition in ends]
     base_time = None if task.base is None else task.base.source_time
-    loaded = loaded_until(task)
+    loaded = loaded_until(task, wire)
     of_table = Verification(marks=job.marks, partitions=partitions, loaded_until=loaded, base_time=base_time)
     match policy.verify:
         case "off":
@@ -60,13 +62,18 @@ def verification_of(policy: RunPolicy, job: JobDocument, task: ApplyTask, shape:
             return replace(of_table, share=sampled_share(verify) or 1.0, whole=True)
 
 
-def loaded_until(task: ApplyTask) -> int:
+def loaded_until(task: ApplyTask, wire: Format) -> int:
     """Return Kafka's time of the newest row of a table's full load (``Proof.loaded_until``)."""
-    groups = [group for span in task.spans for group in span.groups]
-    return max([0 if task.base is None else task.base.proof.loaded_until, *(group.loaded_until for group in groups)])
+    known = 0 if task.base is None else task.base.proof.loaded_until
+    if "younger_snapshots" in wire.carries:  # an earlier table of the name may have had a snapshot, too
+        of_spans = ((span.start, one) for span in task.spans for group in span.groups for one in group.snapshots)
+        return max([known, *(sent for start, (position, sent) in of_spans if position >= start)])
+    if wire.snapshot_rows == "shared":
+        return 0
+    return max([known, *(group.loaded_until for span in task.spans for group in span.groups)])
 
 
-def proof_after(task: ApplyTask, position: str, findings: Findings, *, compared: bool) -> Proof:
+def proof_after(task: ApplyTask, wire: Format, position: str, findings: Findings, *, compared: bool) -> Proof:
     """Return how far a table's rows are proved after a batch.
 
     :param position: newest that they went through.
@@ -74,14 +81,17 @@ def proof_after(task: ApplyTask, position: str, findings: Findings, *, compared:
     """
     before = Proof() if task.base is None else task.base.proof
     compared = compared and not findings.undecided
-    return before.after(position, findings.counts, findings.agreed, compared=compared, loaded_until=loaded_until(task))
+    loaded = 0 if findings.load_lacks_changes else loaded_until(task, wire)
+    return before.after(position, findings.counts, findings.agreed, compared=compared, loaded_until=loaded)
 
 
 _OF_ROWS = frozenset({KEY_THERE, KEY_MISSING, ROW_DIFFERS})
-_EVERY = _OF_ROWS | {SEQUENCE_GAP, LOAD_OVERLAP}
+_OF_LOG = _OF_ROWS | {SEQUENCE_GAP}
+_EVERY = _OF_LOG | {LOAD_OVERLAP}
 _LOST = "a change was lost, or somebody else changed rows: a new snapshot of the table says which are right"
 _REMEDIES = {
-    LOAD_OVERLAP: "give the table a key, or load it while nothing changes, under another pipeline name",
+    LOAD_OVERLAP: "give the table a key, or load it again while nothing changes: by a new snapshot, or under another "
+    "pipeline name",
 }
 
 
@@ -101,16 +111,16 @@ def explained_kinds(
     of_later_log = any(witness.of_later_log for witness in plan.witnesses)
     explained = (
         ("a clock orders changes of several partitions", by_clock, _EVERY),
-        ("records could not be read", bool(task.unread), _EVERY),
-        ("records count no more", bool(task.settled), _EVERY),
-        ("the source's log began again", of_later_log, _EVERY),
+        ("records could not be read", bool(task.unread), _OF_LOG),
+        ("records count no more", bool(task.settled), _OF_LOG),
+        ("the source's log began again", of_later_log, _OF_LOG),
         ("rows are left out", bool(task.left_out or plan.failures), _OF_ROWS),
         ("changes were denied", bool(timeline.denied), _OF_ROWS),
         ("rows that foreign keys change are ignored", ignores_cascades, _OF_ROWS),
         ("the table begins with a snapshot that may have some of the changes", begins_with_snapshot(task), may_have),
         ("TRUNCATE is ignored", policy.on_truncate == "ignore", {KEY_THERE}),
         ("the log begins after the table", begins_late, {KEY_MISSING}),
-        ("and on each partition elsewhere", begins_late and is_spread, _EVERY),
+        ("and on each partition elsewhere", begins_late and is_spread, _OF_LOG),
         ("and with a full load that has no place in it", begins_late and wire.snapshot_rows != "shared", _OF_ROWS),
         ("keys that are there are looked at apart (record_keys)", is_unproven(timeline, wire), {KEY_THERE}),
     )

@@ -133,7 +133,7 @@ class TablesTogether:
 
     def _compared(self, task: ApplyTask) -> Compared | None:
         """Return how a table's changes are compared with the rows that they find."""
-        verification = verification_of(self._policy(task), self._job, task)
+        verification = verification_of(self._policy(task), self._job, task, self._wire)
         if verification is None:
             return None
         return task.base.applied_position if task.base else "", verification

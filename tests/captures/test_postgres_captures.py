@@ -139,3 +139,16 @@ def test_a_batch_is_refused_where_its_policy_is_to_fail(log: Log, tmp_path: Path
     _, ends = min(checkpoints(MAIN), key=lambda point: int(point[0].name.split(".")[0]))
     with pytest.raises(DataError, match="on_unseen_ddl"):
         sync(script, ends)
+
+
+def test_a_table_without_key_that_changed_while_a_snapshot_on_its_slot_began_is_parked(
+    log: Log, tmp_path: Path
+) -> None:
+    script = pipeline(NEW_LOG, log, tmp_path, on_unseen_ddl="apply")
+    points = sorted(checkpoints(NEW_LOG), key=lambda point: int(point[0].name.split(".")[0]))
+    outcomes = []
+    for truth, ends in points:
+        sync(script, ends)
+        outcomes.append({table.name: verdict(script, table) for table in load(truth)}.get("app.born2"))
+    assert outcomes[-2:] == ["equal", "parked"]  # mode always: two rows are in it, and streamed behind it
+    assert [state.code for state in script.states.values() if state.table == "born2"] == ["apply.contradicted"]

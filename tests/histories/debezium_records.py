@@ -122,16 +122,20 @@ def row(
     time: int = 0,
     total_order: int | None = None,
     order: int = 1,
+    built: int | None = None,
     **source: Any,
 ) -> Record:
     """Return a row record; ``mark`` is ``source.snapshot``, further arguments are members of ``source``.
 
     :param total_order: number of the change in its transaction, as ``provide.transaction.metadata`` adds it; ``order``
         is that among the changes of its table.
+    :param built: when the tool built the record, in microseconds since the epoch.
     """
     image = after if after is not None else before
     named = {name: image[name] for name in key} if key and image is not None else None
     value = {"before": before, "after": after, "source": _source(table, pos, mark, time, **source), "op": op}
+    if built is not None:
+        value["ts_us"] = built
     if total_order is not None:
         value["transaction"] = {"id": "0-1-7", "total_order": total_order, "data_collection_order": order}
     return _record(f"{TOPIC}.shop.{table}", partition, time, named, value)

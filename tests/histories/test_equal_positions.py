@@ -218,3 +218,29 @@ def test_changes_of_a_transaction_that_are_sent_again_on_other_partitions_count_
     script.send(numbered("c", 1, partition=2), numbered("c", 2, partition=2))
     script.sync()
     demand_content(script, (1, 1), (2, 2), (3, 3), (5, 5), (5, 5), tables=("n",))
+
+
+def built(op: str, milliseconds: int, *, partition: int = 0) -> Record:
+    """Return such a change without a number: only when its record was built distinguishes it from an equal one."""
+    images = {"after": None, "before": SAME} if op == "d" else {"after": SAME}
+    more = {"connector": "mariadb", "partition": partition, "built": 1_800_000_000_000_000 + 1_000 * milliseconds}
+    return row(op, "n", 200, **images, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("apart", [False, True], ids=["one-batch", "next-batch"])
+@pytest.mark.parametrize("partition", [0, 1])
+def test_without_numbers_equal_changes_that_were_built_in_one_go_all_count(
+    script: Script, apart: bool, partition: int
+) -> None:
+    three = [row("r", "n", 10, SAME, mark="true") for _ in range(3)]
+    first, second = ([built("d", start), built("d", start + 5), built("c", start + 9)] for start in (0, 90_000))
+    script.send(*snapshot_ddl(10, TABLES), *three, *first[:1])
+    if apart:
+        script.sync()
+    script.send(*first[1:])
+    script.sync()
+    demand_content(script, (5, 5), (5, 5), tables=("n",))
+    script.send(*second, built("c", 90_011, partition=partition))  # sent again after a restart, and one more
+    script.sync()
+    demand_content(script, (5, 5), (5, 5), (5, 5), tables=("n",))

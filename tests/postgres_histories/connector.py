@@ -140,15 +140,18 @@ class Connector:
         if full and self.server.logs_ddl and self.server.ddl_rows:
             yield LOG, Table(STRUCTURE, dict(enumerate(self.server.ddl_rows)))
 
-    def begin_epoch(self, lsn: int, *, read: int, exact_from: int) -> None:
+    def begin_epoch(self, lsn: int, *, read: int, exact_from: int, slow: bool = False) -> None:
         """Take a full snapshot, and stream from a transaction on.
 
         :param lsn: in the WAL, that the snapshot says it is of.
         :param read: transactions that are not streamed.
         :param exact_from: see :attr:`exact_from`.
+        :param slow: whether changes are committed while its rows are written.
         """
         self._meet_again()
+        self._clock = max(self._clock, self.server.millis) + 10_000 * slow
         self.snapshot(list(self.server.tables), (None, lsn), self.server.chance.randint(700, 999))
+        self.server.millis = max(self.server.millis, self._clock + 1 - 10_000 * slow)
         self.read, self.committed, self.exact_from, self.lsn, self.begun = read, None, exact_from, lsn, read
         self._starts.clear()
         self.picture = self.server.picture() if exact_from <= read else None

@@ -272,7 +272,7 @@ class Maker:
         for _ in range(self._chance.choice((0, 1, 3))):
             self.append(self._unread())
         self._fill()
-        self.append(steps.Snapshot("lost"))
+        self.append(steps.Snapshot("lost", slow=len(self.steps) % 3 == 0))
 
     def restored(self) -> None:
         """Restore a dump into a new cluster, and take a full snapshot of it."""

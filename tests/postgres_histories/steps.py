@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from tests.histories.tools import Style
 from tests.postgres_histories.connector import Connector
 from tests.postgres_histories.ddl_log import forget, install
 from tests.postgres_histories.ddl_statements import BY_RULE
-from tests.postgres_histories.server import Name, Server, Statement, Structure, Table, Transaction
+from tests.postgres_histories.server import Name, Server, Statement, Structure, Transaction
 
 LASTING = {"record.value_missing", "record.key_made_up"}
 """Reasons that a full snapshot does not take away."""
@@ -76,6 +77,18 @@ class World:
         for name, table in self.server.tables.items():
             if table.structure.oid in unread and not self.server.logs_ddl:
                 self.server.endanger(name, "apply.key_unproven")
+
+    def overlap(self, unread: Sequence[Transaction] | None = None) -> None:
+        """Note that a snapshot may have what changes behind it do, as far as records show: no key decides it.
+
+        :param unread: those changes; None for whatever comes next.
+        """
+        changed = None if unread is None else {change.structure.oid for one in unread for change in one.changes}
+        for name, table in self.server.tables.items():
+            if not table.structure.key and (changed is None or table.structure.oid in changed):
+                self.server.endanger(name, "no key decides it", "apply.row_not_found")
+        if unread:
+            unread[-1].picture = self.server.picture()
 
     def settle(self) -> None:
         """Note that a full snapshot says all of the tables that have rows, where only rows show what changed."""
@@ -289,7 +302,11 @@ class Blocking(_OfConnector):
         connector.stream()
         for step in self.until:
             world.attempt(step)
-        names = [name for name in self.names if name in server.tables]
+        # a key that moved alone shows in the row that is missing before it: not where the snapshot has that row
+        unread = [change for one in server.wal[connector.read :] for change in one.changes]
+        moved = {change.structure.oid for change in unread if change.op == "u" and change.structure.identity == "i"}
+        tables = {name: table for name, table in server.tables.items() if table.structure.oid not in moved}
+        names = [name for name in self.names if name in tables]
         lsn = connector.committed or server.lsn
         server.millis += 1_000
         connector.snapshot(names, (lsn, lsn), server.chance.randint(700, 999))
@@ -307,26 +324,32 @@ class Snapshot(_OfConnector):
 
     :param kind: ``always`` (on the slot that is there: what was not read comes after it), ``lost`` (the slot was lost:
         what was not read never comes), or ``restored`` (a new cluster from a dump: also at lower places).
+    :param slow: whether its rows are still written while the next changes are committed.
+    :param across: whether transactions that are open stay so: their changes have places below that of the snapshot.
     """
 
     kind: str
+    slow: bool = False
+    across: bool = False
 
     def act(self, world: World) -> None:
         """Begin an epoch."""
         server, connector = world.server, world.connector
         if self.kind == "always" and (server.open or self._is_older(world)):
             raise RefusedError("changes of the transaction would have places below that of the snapshot")
-        while server.open:
+        while server.open and not self.across:
             server.end()
+        for change in (change for one in server.open for change in one.changes):
+            server.endanger(change.structure.name, "apply.order_unknown")
+        world.new_logs += bool(server.open)
         server.millis += 1_000
         if self.kind == "always":
-            if any(self._is_doubled(world, table) for table in server.tables.values()):
-                raise RefusedError("rows without key would come twice")
             lsn = connector.reached
             if lsn == connector.lsn:
                 world.read_twice()
             unread = len(server.wal)
             world.settle()
+            world.overlap(server.wal[connector.read :])
             connector.begin_epoch(lsn, read=connector.read, exact_from=unread)
             return
         if any(not table.rows for table in server.tables.values()):
@@ -336,19 +359,15 @@ class Snapshot(_OfConnector):
             install(server)
             world.new_logs += 1
         world.settle()
-        connector.begin_epoch(server.step(), read=len(server.wal), exact_from=0)
+        if self.slow:
+            world.overlap()
+        connector.begin_epoch(server.step(), read=len(server.wal), exact_from=0, slow=self.slow)
 
     @staticmethod
     def _is_older(world: World) -> bool:
         """Return whether a change that is streamed behind the snapshot has a place below that of the snapshot."""
         unread = world.server.wal[world.connector.read :]
         return any(change.lsn < world.connector.reached for one in unread for change in one.changes)
-
-    @staticmethod
-    def _is_doubled(world: World, table: Table) -> bool:
-        unread = world.server.wal[world.connector.read :]
-        changed = {change.structure.oid for transaction in unread for change in transaction.changes}
-        return not table.structure.key and table.structure.oid in changed
 
     def sql(self) -> str:
         """Return it for people."""

@@ -11,12 +11,12 @@ import pytest
 from tests.histories.log import Log
 from tests.histories.place import lake_folder
 from tests.histories.tools import Style
-from tests.postgres_histories.ddl_statements import AddColumn, Create, CreateAs, DropColumn
+from tests.postgres_histories.ddl_statements import AddColumn, Create, CreateAs, Drop, DropColumn
 from tests.postgres_histories.kinds import KINDS
 from tests.postgres_histories.replay import PgCase, PgReplay
 from tests.postgres_histories.row_statements import Delete, Insert, Truncate, Update
-from tests.postgres_histories.server import Column
-from tests.postgres_histories.steps import Blocking, Commit, Restart, Snapshot, Step
+from tests.postgres_histories.server import Column, Statement
+from tests.postgres_histories.steps import Blocking, Close, Commit, ForgetDdl, Open, Restart, Snapshot, Step
 
 T, COPY = ("app", "t"), ("app", "copy")
 COLUMNS = (Column(1, "id", KINDS["integer"], notnull=True), Column(2, "v", KINDS["text"]))
@@ -208,3 +208,82 @@ def test_rows_deleted_before_a_full_snapshot_stay_away_when_their_deletes_are_re
     for until in (15, 17, 19):
         cuts = (begin, {**begin, f"pg.app.t/{first}": until})
         assert problems(monkeypatch, *history, Commit((Insert(T, later),)), **settings, cuts=cuts) == []
+
+
+RESTORED = (
+    Commit((MADE,)),
+    ForgetDdl(),
+    Commit((Insert(T, ({"id": 1, "v": "a"},)),), reads=False),
+    Snapshot("restored"),
+    Commit((Drop(T),)),
+    Commit((Create(T, (COLUMNS[0], Column(2, "v", KINDS["bytea"])), (1,)),)),
+)
+
+
+def test_a_restored_server_shows_where_only_logged_ddl_is_of_the_log_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert problems(monkeypatch, *RESTORED, snapshot_after=1, logs_ddl=True) == []
+
+
+def test_rows_of_a_restored_server_that_were_read_before_the_logged_ddl_are_of_no_clear_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(AssertionError, match=r"source\.generation_unclear"):
+        problems(monkeypatch, *RESTORED, snapshot_after=1, logs_ddl=True, cuts=({"pg.app.t/0": 1},))
+
+
+ROWS = tuple({"id": number, "v": "a"} for number in range(4))
+FRESH, ALIKE = ({"id": 7, "v": "b"},), ({"id": 1, "v": "a"},)
+
+
+@pytest.mark.parametrize("ends", [(), (2, 6)])
+@pytest.mark.parametrize("unread", [Insert(T, FRESH), Delete(T, (1,)), Update(T, (0,), {"v": "b"})])
+def test_a_table_without_key_that_changed_before_its_rows_were_read_is_not_ok(
+    unread: Statement, ends: Sequence[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the snapshot has the change, which is streamed behind it
+    made = (Commit((Create(T, COLUMNS, (), "f"),)), Commit((Insert(T, ROWS),)), Commit((Insert(T, ALIKE),)))
+    history = (*made, Commit((unread,), reads=False), Snapshot("always"), Commit((Insert(T, FRESH),)))
+    with pytest.raises(AssertionError, match=r"no key decides it|row_not_found"):
+        problems(monkeypatch, *history, snapshot_after=2, logs_ddl=False, ends=ends)
+
+
+@pytest.mark.parametrize("ends", [(), range(4, 13)])
+def test_a_table_without_key_that_changes_while_its_rows_are_written_is_equal_where_these_lack_the_change(
+    ends: Sequence[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behind = (Update(T, (0,), {"v": "c"}), Delete(T, (1,)), Insert(T, ALIKE))
+    history = (Commit((Create(T, COLUMNS, (), "f"),)), Commit((Insert(T, ROWS),)), Snapshot("lost", slow=True))
+    changes = [Commit((one,)) for one in (Insert(T, FRESH), *behind)]
+    assert problems(monkeypatch, *history, *changes, snapshot_after=2, logs_ddl=False, ends=ends) == []
+
+
+@pytest.mark.parametrize(("ends", "logs_ddl"), [((), True), ((9,), False), (range(4, 11), False)])
+def test_a_transaction_that_is_open_across_the_place_of_a_snapshot_shows_as_another_log(
+    ends: Sequence[int], logs_ddl: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_across = (Open(Update(T, (0,), {"v": "b"})), Snapshot("lost", across=True), Close())
+    history = (Commit((MADE,)), Commit((Insert(T, ROWS),)), *open_across, Commit((Update(T, (0, 1), {"v": "c"}),)))
+    assert problems(monkeypatch, *history, snapshot_after=2, logs_ddl=logs_ddl, ends=ends) == []
+
+
+def test_a_table_is_not_ok_where_changes_of_such_a_transaction_are_on_another_partition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # no row of the snapshot is on the partition of the key 3, which shows no fall of places
+    open_across = (Open(Insert(T, ({"id": 3, "v": "b"},))), Snapshot("lost", across=True), Close())
+    history = (Commit((MADE,)), Commit((Insert(T, ROWS[:1]),)), *open_across, Commit((Update(T, (0,), {"v": "c"}),)))
+    read_late, read_early = {"pg.ctl.ddl_log/0": 4, "pg.app.t/0": 3}, {"pg.ctl.ddl_log/0": 2, "pg.app.t/1": 1}
+    for cuts in ((), (read_late,), (read_early,)):
+        with pytest.raises(AssertionError, match=r"apply\.order_unknown"):
+            problems(monkeypatch, *history, snapshot_after=2, logs_ddl=True, partitions=2, cuts=cuts)
+
+
+@pytest.mark.parametrize("ends", [(), (4,), (2, 8)])
+def test_a_row_that_changed_before_its_snapshot_was_taken_again_at_its_place_is_one_row(
+    ends: Sequence[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # nothing but rows says that the key is the table's, and the second attempt is read in a later batch
+    changes = (Update(T, (0,), {"v": "b"}), Delete(T, (1,)), Insert(T, ({"id": 1, "v": "c"},)))
+    unread = tuple(Commit((one,), reads=False) for one in changes)
+    history = (Commit((MADE,)), Commit((Insert(T, ROWS),)), *unread, Snapshot("always"))
+    assert problems(monkeypatch, *history, snapshot_after=2, logs_ddl=False, ends=ends) == []

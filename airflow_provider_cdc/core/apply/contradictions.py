@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -60,7 +60,7 @@ class Verification:
         bring explains what does not fit. None where all that there is was read.
     :param partitions: each ``topic/partition`` that there is.
     :param loaded_until: Kafka's time of the newest row of the table's full load, in milliseconds, where that has no
-        place in the source's log; 0 without one.
+        exact place in the source's log; 0 without one.
     :param base_time: newest source time among the stored rows, in microseconds since the epoch, None without any.
     """
 
@@ -88,12 +88,14 @@ class Findings:
     :param first: the first of them.
     :param agreed: rows that had all values that the log says.
     :param undecided: contradictions that a partition which is read less far may explain; they are not among the others.
+    :param load_lacks_changes: whether the table's full load is known to lack all changes behind it.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
     first: list[Contradiction] = field(default_factory=list)
     agreed: int = 0
     undecided: int = 0
+    load_lacks_changes: bool = False
 
     @staticmethod
     def joined(some: Iterable[Findings]) -> Findings:
@@ -104,6 +106,7 @@ class Findings:
             joined.first += one.first
             joined.agreed += one.agreed
             joined.undecided += one.undecided
+            joined.load_lacks_changes |= one.load_lacks_changes
         joined.counts = dict(counts)
         return joined
 
@@ -116,6 +119,7 @@ class GapWitness:
     :param applied: of every change whether the stored rows went through it.
     :param base_position: newest position that the stored rows went through.
     :param numbered: changes of the table whose numbers count, ascending; None for all.
+    :param lacks: of a table without key, whether a snapshot that sees one moment of the source was read before changes.
     :ivar findings: what was found so far.
     :ivar is_spread: whether the table's changes come on several partitions.
     """
@@ -129,6 +133,7 @@ class GapWitness:
         base_position: str,
         verification: Verification,
         numbered: IntArray | None = None,
+        lacks: Callable[[IntArray], bool] | None = None,
     ) -> None:
         self._typer, self._verification = typer, verification
         self._by_clock = typer.wire.order == "clock"
@@ -139,10 +144,8 @@ class GapWitness:
         self._certain = self._is_read()
         numbered = np.flatnonzero(~typer.foreign) if numbered is None else numbered
         self._note(SEQUENCE_GAP, self._behind_gaps(numbered, applied, base_position))
-        if keys is None:
-            new = ~applied[rows] & pc.greater(self._positions, base_position).to_numpy()
-            streamed = ~of_snapshots(typer.changes.rows)[rows]
-            self._note(LOAD_OVERLAP, np.flatnonzero(self._may_be_loaded(skew=0) & new & streamed))
+        if lacks is not None:
+            self._note_overlap(applied, lacks)
 
     @property
     def whole(self) -> bool:
@@ -177,6 +180,18 @@ class GapWitness:
         times = rows.column(name).cast(pa.int64()).take(pa.array(self._event_rows))
         may: BoolArray = pc.less_equal(times, (until + skew) * 1_000).fill_null(True).to_numpy()
         return may
+
+    def _note_overlap(self, applied: BoolArray, lacks: Callable[[IntArray], bool]) -> None:
+        """Note the changes of a table without key that its full load may have; its rows may show that it lacks them."""
+        rows, wire = self._event_rows, self._typer.wire
+        new = ~applied[rows] & ~of_snapshots(self._typer.changes.rows)[rows]
+        overlapping = np.flatnonzero(self._may_be_loaded(skew=0) & new)
+        if not len(overlapping):
+            return
+        if "younger_snapshots" in wire.carries and lacks(rows[overlapping]):
+            self.findings.load_lacks_changes = bool(self._certain[overlapping[0]])  # no earlier one can come
+        else:
+            self._note(LOAD_OVERLAP, overlapping)
 
     def _behind_gaps(self, numbered: IntArray, applied: BoolArray, base_position: str) -> IntArray:
         """Return events whose predecessor in their transaction is missing; it may be one that counts no more."""
@@ -234,15 +249,6 @@ class GapWitness:
             }
             column = columns[number] if columns else ""
             findings.first.append(Contradiction(kind, **where, key=_digest(self._event_keys, one), column=column))
-
-
-def witness_of_gaps(
-    typer: RowTyper, rows: IntArray, base_position: str, verification: Verification | None
-) -> GapWitness | None:
-    """Return what notes the gaps of a table without key, None where nothing is compared."""
-    if verification is None:
-        return None
-    return GapWitness(typer, rows, None, typer.flags("applied"), base_position, verification)
 
 
 def _digest(keys: pa.Table | None, row: int) -> str:

@@ -137,7 +137,7 @@ def demand_table_key(
     begun = typer.timeline.versions[0].position
     rows = typer.changes.rows.select(["op", "position"]).take(pa.array(events.rows))
     first = firsts_unlike_stored(events.groups, events.fills, rows, base_position, begun)
-    first = first[~mine[first]]
+    first = first[~mine[first] & ~_read_again(typer.changes.rows, typer.wire, base_time)[events.rows[first]]]
     if not len(first):
         return
     keys = events.keys.take(pa.array(first))
@@ -155,6 +155,16 @@ def _where_read(rows: pa.Table, wire: Format) -> pa.ChunkedArray:
     times = pc.fill_null(rows.column("source_time").cast(pa.int64()).cast(pa.string()), "")
     at = pc.binary_join_element_wise(positions, times, " ")
     return pc.if_else(pa.array(of_snapshots(rows)), at, positions)
+
+
+def _read_again(rows: pa.Table, wire: Format, base_time: int | None) -> BoolArray:
+    """Return which rows a snapshot read after all that is stored: of its place, they are of another attempt at it."""
+    if "younger_snapshots" not in wire.carries or base_time is None:
+        nothing: BoolArray = np.zeros(rows.num_rows, dtype=bool)
+        return nothing
+    times = rows.column("source_time").cast(pa.int64())
+    later: BoolArray = pc.greater(times, base_time).fill_null(False).to_numpy()
+    return of_snapshots(rows) & later
 
 
 def _differ(changes: Changes, some: IntArray, others: IntArray) -> BoolArray:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.clock_conflicts import settle
 from airflow_provider_cdc.core.apply.clock_order import order_unknown, unordered_with
-from airflow_provider_cdc.core.apply.contradictions import Verification, witness_of_gaps
+from airflow_provider_cdc.core.apply.contradictions import Verification
 from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.later_rows import typed_later
 from airflow_provider_cdc.core.apply.merge_plan import Emptied, MergePlan, MergeStep, OpenRemovals
@@ -29,7 +29,7 @@ from airflow_provider_cdc.core.apply.rewinding import rewind_needed
 from airflow_provider_cdc.core.apply.row_copies import without_copies
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
-from airflow_provider_cdc.core.apply.rows_without_key import KeylessRows, without_passed_over
+from airflow_provider_cdc.core.apply.rows_without_key import KeylessRows, without_passed_over, witness_of_gaps
 from airflow_provider_cdc.core.apply.schema_mapping import AS_AT_SOURCE, Mapper, TableColumns
 from airflow_provider_cdc.core.apply.source_order import behind, since, under
 from airflow_provider_cdc.core.apply.stored_rows import ReadRows, Stored
@@ -87,8 +87,8 @@ def resolve(
     later = changes.images["after"].stored and len(stretches) == 1 and mode.types_later
     for last, of_step, emptied in stretches:
         clear = emptied is not None and mode.is_mirror
+        before = partial(stored.before, tuple(plan.steps), emptied, last)
         if timeline.versions[last].schema.key:
-            before = partial(stored.before, tuple(plan.steps), emptied, last)
             step = _keyed(typer, of_step, last, clear, before, later, base_position, verification)
             plan.steps.append(replace(step, emptied=None if clear else emptied))
         else:
@@ -96,7 +96,7 @@ def resolve(
             earlier = None if clear or plan.steps else _under(open_removals, base, stored.mapper, last)
             keyless = KeylessRows(typer, of_step, last, clear, later, earlier, base_position)
             plan.steps.append(mode.without_key(keyless))
-            plan.steps[-1].witness = witness_of_gaps(typer, of_step, base_position, verification)
+            plan.steps[-1].witness = witness_of_gaps(keyless, verification, before)
     return _with_truncates(plan, clears, stored.mapper)
 
 

@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.apply.contradictions import GapWitness, Verification
 from airflow_provider_cdc.core.apply.later_rows import typed_later
 from airflow_provider_cdc.core.apply.merge_plan import MergeStep, OpenRemovals
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
-from airflow_provider_cdc.core.apply.partial_images import laid_over
+from airflow_provider_cdc.core.apply.partial_images import StoredRows, laid_over
 from airflow_provider_cdc.core.apply.row_copies import without_copies
-from airflow_provider_cdc.core.apply.row_sets import group_numbers, left_after_netting
+from airflow_provider_cdc.core.apply.row_sets import group_numbers, having_keys, left_after_netting
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.source_order import moments_of
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
@@ -78,6 +79,41 @@ def of_rows_without_key(keyless: KeylessRows) -> MergeStep:
         open=None if earlier is None else earlier.take(np.flatnonzero(open_left)),
         settled=int((~open_left).sum()),
     )
+
+
+def witness_of_gaps(keyless: KeylessRows, verification: Verification | None, stored: StoredRows) -> GapWitness | None:
+    """Return what notes the gaps of a step, None where nothing is compared.
+
+    :param stored: returns rows from before the step that have some values, maybe among others.
+    """
+    if verification is None:
+        return None
+    typer, lacks = keyless.typer, partial(_snapshot_lacks, keyless, stored)
+    applied, base = typer.flags("applied"), keyless.base_position
+    return GapWitness(typer, keyless.row_indexes, None, applied, base, verification, lacks=lacks)
+
+
+def _snapshot_lacks(keyless: KeylessRows, stored: StoredRows, changes: IntArray) -> bool:
+    """Return whether a snapshot was read before changes that happened while its rows were written.
+
+    It sees transactions in the order of their commits: it has none of the changes where it lacks the row that the first
+    of them adds, and no later one takes that row away. Columns that a tool writes in several forms do not count.
+
+    :param changes: indexes of their rows, ascending.
+    """
+    typer, last, mapper = keyless.typer, keyless.last, keyless.typer.mapper
+    snapshot = keyless.row_indexes[typer.changes.are("snapshot", rows=keyless.row_indexes)]
+    removing = changes[typer.changes.are("delete", "update", rows=changes)]
+    with typer.aside():
+        added = typer.typed(changes[typer.changes.are("insert", "update", rows=changes)][:1], "after", last)
+        there = [typer.typed(snapshot, "after", last).rows, typer.typed(removing, "before", last).rows]
+    own = [one.name for one in mapper.columns(last) if one.id >= 0 and not one.mark]
+    names = mapper.forms(last).without(added.rows.select(own))
+    if added.row_indexes.tolist() != changes[:1].tolist() or not names:
+        return False
+    if not keyless.clear:
+        there.append(stored(added.rows.select([n for n in names if not added.rows.column(n).null_count] or names)))
+    return not having_keys(pa.concat_tables([rows.select(names) for rows in there]), added.rows, names).any()
 
 
 def _open_until(positions: pa.ChunkedArray, removed_rows: IntArray, base_position: str) -> pa.Array:

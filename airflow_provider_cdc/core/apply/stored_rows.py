@@ -33,8 +33,9 @@ class Stored:
     versions: Sequence[SchemaVersion]
 
     def before(self, steps: Sequence[MergeStep], emptied: Emptied | None, target: int, keys: pa.Table) -> pa.Table:
-        """Return the rows with these keys as they are after some steps, under the schema of version ``target``.
+        """Return the rows with these values as they are after some steps, under the schema of version ``target``.
 
+        :param keys: columns of the table, those of its key or others.
         :param emptied: what emptied the source's table right before the step that they are for, None without.
         """
         if emptied is not None and emptied.restated:
@@ -43,21 +44,21 @@ class Stored:
             return self.mapper.nothing(target)
         if self.read is not None and not steps:
             assert self.schema is not None  # what can be read has a schema
-            rows = self.read(keys if self._has_key_of(target) else None)
+            rows = self.read(keys if self._has(keys.column_names, target) else None)
             return self.mapper.content(rows, self.schema, target)
         content = None if self.read is None or steps[0].clear else self.read(None)
         rows, _ = after_steps(content, self.schema, steps, self.mapper)
         return self.mapper.content(rows, steps[-1].schema, target, steps[-1].version)
 
-    def _has_key_of(self, target: int) -> bool:
-        """Return whether the key's columns of a version stand in the stored rows under the same names and types."""
+    def _has(self, names: Sequence[str], target: int) -> bool:
+        """Return whether columns of a version stand in the stored rows under the same names and types."""
         assert self.schema is not None
         was, now = self.schema, self.versions[target].schema
         laid = {one.id: one for one in self.mapper.laid.of(was)}
-        for column, source in zip(self.mapper.key_columns(target), now.key_columns, strict=True):
-            old, one = was.column(column.id), laid.get(column.id)
-            if old is None or one is None or (one.name, one.mark) != (column.name, column.mark):
+        for column in (one for one in self.mapper.columns(target) if one.name in names):
+            old, one, new = was.column(column.id), laid.get(column.id), now.column(column.id)
+            if old is None or one is None or new is None or (one.name, one.mark) != (column.name, column.mark):
                 return False
-            if old.type != source.type:
+            if old.type != new.type:
                 return False
         return True

@@ -22,8 +22,8 @@ class Proof(Document):
     :param agreed_rows: rows that had all values that the log says, since the rows began. A row that several changes
         found counts for each, so there are not more different ones.
     :param contradictions: changes that did not find what the log says, by kind, since the rows began.
-    :param loaded_until: Kafka's time of the newest row of a full load that has no place in the log, in milliseconds; 0
-        without one. The load may have what changed before it was read.
+    :param loaded_until: Kafka's time of the newest row of a full load without an exact place in the log, in
+        milliseconds; 0 without one. The load may have what changed before it was read.
     :param contradicted: whether some of them came after ``whole_until``, so that ``until`` stays.
     """
 

@@ -133,6 +133,7 @@ class Format(Protocol):
     content; what else happened to a table only its rows show), ``deleted_keys`` (of a deleted row only the key is
     certain), ``keyed_partitions`` (all changes of one record key come on one partition), ``own_places`` (a streamed
     change that is sent again may have another first number in its position; the others identify it),
+    ``build_times`` (changes without key that may share place and content say when the tool built them, ``built``),
     ``younger_snapshots`` (rows of a snapshot may have what changes did that stand behind them and have older times),
     ``transaction_counts`` (the end of a transaction says how many changes of each table it has: its ``transaction_id``
     is that of the rows, a colon and the first number of positions behind it, its ``statement`` a JSON list).

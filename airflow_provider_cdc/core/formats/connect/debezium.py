@@ -147,7 +147,7 @@ class DebeziumFormat:
             order = None if message.transaction is None else message.transaction.data_collection_order
             if order is not None:
                 out.note(len(out.changes) - 1, "transaction_order", int(order))
-            elif key is None and op == "insert" and "own_places" in self.carries:
+            elif key is None and self._connector.may_share_place(op, source):
                 out.note(len(out.changes) - 1, "built", message.ts_us)
         elif logged is None:
             out.ignore(index)

@@ -112,6 +112,15 @@ class Connector(Protocol):
         """
         ...
 
+    def may_share_place(self, op: str, source: Source) -> bool:
+        """Return whether a change may have place and content of another one where their transaction numbers none.
+
+        Then ``carries`` has ``build_times``.
+
+        :param op: of the row, as ``op`` says it.
+        """
+        ...
+
     def row_op(self, op: str, source: Source) -> str:
         """Return what a row is to tables: rows that are read on request, while changes are streamed, are no snapshot.
 

@@ -34,7 +34,10 @@ class MySqlConnector:
     )
     widths = WIDTHS
     no_key: tuple[str, ...] | None = ()
-    carries = frozenset({"rows", "ddl", "progress", "transactions", "types", "ad_hoc_snapshots", "transaction_orders"})
+    carries = frozenset({"rows", "ddl", "progress", "transactions", "types", "ad_hoc_snapshots"}) | {
+        "transaction_orders",
+        "build_times",
+    }
     updates_move_keys = False  # a moved key is a delete and an insert (docs/wire/debezium-dtle.md B1)
     partial_images = False
     inserts_lack_defaults: bool | None = False
@@ -60,6 +63,10 @@ class MySqlConnector:
         if source.connector == _WITHOUT_PLACES and transaction is not None:
             row = int(transaction.total_order)
         return self._files[source.file], source.pos, row
+
+    def may_share_place(self, op: str, source: Source) -> bool:
+        """Return whether another statement of a transaction of MariaDB may have made an equal change."""
+        return source.connector == _WITHOUT_PLACES and op != "snapshot"
 
     def row_op(self, op: str, source: Source) -> str:
         """Tell rows of incremental snapshots apart; those of a blocking one look like those of any other."""

@@ -48,7 +48,7 @@ class PostgreSqlConnector:
     carries = frozenset(
         {"rows", "progress", "transactions", "types", "ad_hoc_snapshots", "transaction_orders"}
         | {"full_snapshots", "deleted_keys", "keyed_partitions", "own_places", "transaction_counts"}
-        | {"younger_snapshots"}
+        | {"younger_snapshots", "build_times"}
     )
     updates_move_keys = False  # a moved key is a delete and an insert
     partial_images = True
@@ -94,6 +94,10 @@ class PostgreSqlConnector:
             if not keyed and source.ts_us is not None:
                 return int(first), max(0, int(second) - 1), source.ts_us
         return int(first), int(second), 0 if transaction is None else int(transaction.total_order)
+
+    def may_share_place(self, op: str, source: Source) -> bool:
+        """Return whether another row of a COPY may be equal."""
+        return op == "insert"
 
     def row_op(self, op: str, source: Source) -> str:
         """Distinguish rows of full snapshots, which name no commit, from those of incremental and blocking ones."""
