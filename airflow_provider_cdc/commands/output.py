@@ -89,7 +89,8 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table for people, numbers aligned right."""
     texts = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
     widths = [max([len(name), *(len(row[index]) for row in texts)]) for index, name in enumerate(head)]
-    right = [bool(rows) and all(isinstance(row[index], (int, float)) for row in rows) for index in range(len(head))]
+    known = [[row[index] for row in rows if row[index] is not None] for index in range(len(head))]
+    right = [bool(cells) and all(isinstance(cell, (int, float)) for cell in cells) for cells in known]
 
     def line(cells: Sequence[str]) -> str:
         padded = (

@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import re
+import resource
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,7 @@ def main(arguments: Sequence[str]) -> int:
         result = failed(job, error)
     finally:
         stop()
+    result.cpu_seconds = _cpu_seconds()
     try:
         _write(options.result, result.document())
     except OSError as error:
@@ -156,6 +158,12 @@ def _settings(
                 hadoop[key.removeprefix("spark.hadoop.")] = value
         conf.setIfMissing("spark.sql.shuffle.partitions", str(max(4, 2 * job.parallelism)))
     return conf, hadoop
+
+
+def _cpu_seconds() -> float:
+    """Return the processor time of this process and of those that it has waited for, in seconds."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return round(sum(usage.ru_utime + usage.ru_stime for usage in usages), 3)
 
 
 def _say(line: str) -> None:

@@ -51,6 +51,9 @@ def test_every_hour_equals_the_database(site: FilesSite) -> None:
         answer = site.sync("--until", until(phase))
         assert (answer.code, answer.json["records"]) == (0, count), answer.err
         assert unequal(site, phase) == {}
+        if phase == 0:
+            files = sum(file.stat().st_size for file in site.lake.glob("shop/*/*.parquet"))
+            assert (answer.json["added_bytes"], answer.json["cpu_seconds"] > 0) == (files, True)
     again = site.sync("--until", until(phases - 1))
     assert again.code == 0 and again.json["repeated"]
     assert site.sync().json["status"] == "nothing_to_do"

@@ -11,6 +11,13 @@ export function duration(seconds) {
   return `${Math.round(seconds / 86_400)} d`;
 }
 
+/** Return bytes as files are measured. */
+export function bytes(count) {
+  const power = Math.max(0, Math.min(4, Math.floor(Math.log10(Math.max(count, 1)) / 3)));
+  const value = count / 1000 ** power;
+  return `${power && value < 10 ? Math.round(value * 10) / 10 : Math.round(value)} ${["B", "kB", "MB", "GB", "TB"][power]}`;
+}
+
 export const number = (value) => (value === null || value === undefined ? "–" : value.toLocaleString("en-US"));
 export const plural = (count, one) => `${number(count)} ${one}${count === 1 ? "" : "s"}`;
 

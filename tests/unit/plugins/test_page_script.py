@@ -212,6 +212,7 @@ def test_every_part_of_a_filled_ledger_is_shown(url: str) -> None:
     ]  # fmt: skip
     shop = page_of_one(url, "shop")
     assert "<img" not in shop and "&#60;img src=x" in shop
+    assert "3.2 s, CPU 1.3 s, 48 kB" in text(shop)
     quarantine = text(shop.rpartition("<section")[2])
     assert "number_invalid shop.orders price 1 shop.log/0:17 2 2" in quarantine
     assert "record.json_invalid – 1 shop.log/0:18 2 2" in quarantine
