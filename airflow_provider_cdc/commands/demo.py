@@ -81,7 +81,7 @@ def demo(args: Namespace) -> int:
             )
         return DONE if equal else DIFFERS
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def _in_airflow(story: ShopStory, screen: DemoScreen, *, keep: bool) -> int:

@@ -64,7 +64,7 @@ def tables(args: Namespace) -> int:
                 print("", *need_lines(need), sep="\n")
         return DONE
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def _show_history(history: list[dict[str, Any]], *, as_json: bool) -> int:
@@ -127,7 +127,7 @@ def ledger(args: Namespace) -> int:
                 )
         return DONE
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def _without(document: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def formats(args: Namespace) -> int:
             _print_formats(documents)
         return DONE
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def _format_document(fmt: Format) -> dict[str, Any]:
