@@ -8,7 +8,8 @@ import { Fragment, h, useEffect, useSearchParams } from "./react.js";
 import { PipelineList } from "./list.js";
 import { PipelinePage } from "./pipeline.js";
 
-function CdcPage() {
+/** Show the page; Airflow names DAG and task where it is a tab of one. */
+function CdcPage({ dagId, taskId }) {
   const [parameters] = useSearchParams();
   const name = parameters.get("pipeline");
   const seq = Number.parseInt(parameters.get("seq"), 10);
@@ -22,8 +23,10 @@ function CdcPage() {
   }, []);
   return h("main", { className: "cdc" },
     name === null
-      ? h(Fragment, null, h("h1", null, "CDC pipelines"), h(PipelineList, { group: parameters.get("group"), of: parameters.get("ledger") }))
+      ? h(Fragment, null, !dagId && h("h1", null, "CDC pipelines"),
+        h(PipelineList, { group: parameters.get("group"), of: parameters.get("ledger"), tab: dagId && { dag: dagId, task: taskId } }))
       : h(PipelinePage, { key: name, name, ledger: parameters.get("ledger"), seq: Number.isNaN(seq) ? null : seq }));
 }
 
 globalThis["CDC pipelines"] = CdcPage;
+globalThis.CDC = CdcPage; // the tabs' name

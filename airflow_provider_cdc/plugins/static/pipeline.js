@@ -11,6 +11,9 @@ import { NeedsSection } from "./needs.js";
 import { TimelineSection } from "./timeline.js";
 import { number, plural } from "./texts.js";
 
+/** The page's place in Airflow's UI; its tabs have others. */
+export const HOME = "/plugin/cdc";
+
 function Facts({ pipeline, dag }) {
   const { batch, lag, tables } = pipeline;
   const facts = [
@@ -53,7 +56,7 @@ export function PipelinePage({ ledger: asked, name, seq }) {
   const [table, setTable] = useState(null);
   const answer = useAnswer(pipelinePath(asked, name, ""));
   return h(Fragment, null,
-    h("nav", { className: "cdc-path" }, h(Link, { to: { search: "" } }, "All pipelines")),
+    h("nav", { className: "cdc-path" }, h(Link, { to: HOME }, "All pipelines")),
     h("h1", null, name),
     h(Answered, { answer }, ({ pipeline, dags, ledger: { name: ledger } }) => h(Fragment, null,
       h(Facts, { pipeline, dag: dags?.[pipeline.dag] }),

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const [script] = process.argv.slice(2);
-const { search, answers } = JSON.parse(readFileSync(0, "utf8"));
+const { search, answers, tab } = JSON.parse(readFileSync(0, "utf8"));
 
 // ---- a React with the parts that the script uses
 
@@ -88,7 +88,7 @@ await import(pathToFileURL(script).href);
 let page = "";
 for (let round = 0; round < 20 && dirty; round += 1) {
   [dirty, effects] = [false, []];
-  page = html(React.createElement(globalThis["CDC pipelines"]), "");
+  page = html(React.createElement(globalThis[tab ? "CDC" : "CDC pipelines"], tab), "");
   effects.forEach((effect) => effect());
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
 }

@@ -45,11 +45,14 @@ DAGS = {DAG, "bank_hourly"}
 OK = {"ledger": {"name": "cdc", "state": "ok"}}
 
 
-def rendered(search: str, answers: dict[str, Any]) -> str:
-    """Return the HTML of the page at an address, after its requests were answered."""
+def rendered(search: str, answers: dict[str, Any], tab: dict[str, str] | None = None) -> str:
+    """Return the HTML of the page at an address, after its requests were answered.
+
+    :param tab: what Airflow names to a tab of a DAG or task.
+    """
     assert NODE is not None
     command = [NODE, str(HERE / "render.mjs"), str(SCRIPT)]
-    work = json.dumps({"search": search, "answers": answers})
+    work = json.dumps({"search": search, "answers": answers, "tab": tab})
     done = subprocess.run(command, input=work, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -73,6 +76,13 @@ def page_of_one(url: str, name: str, **airflow: Any) -> str:
 
     :param airflow: answers of Airflow's own interface by DAG.
     """
+    html = rendered(f"?pipeline={quote(name)}", answers_of_one(url, name, **airflow))
+    assert "no answer for" not in html and "Loading" not in html, html
+    return html
+
+
+def answers_of_one(url: str, name: str, **airflow: Any) -> dict[str, Any]:
+    """Return the answers for the page of one pipeline, by address; parameters are those of :func:`page_of_one`."""
     now = datetime.now(UTC)
     with Database(url, read_only=True).reading() as c:
         parts = {
@@ -86,10 +96,7 @@ def page_of_one(url: str, name: str, **airflow: Any) -> str:
             "/quarantine": quarantine_rows.quarantine(c, name, before=None),
         }
     answers = {f"pipelines/{quote(name)}{part}": {**OK, **answer} for part, answer in parts.items()}
-    answers |= {f"/api/v2/dags/{dag}/dagRuns": {"dag_runs": runs} for dag, runs in airflow.items()}
-    html = rendered(f"?pipeline={quote(name)}", answers)
-    assert "no answer for" not in html and "Loading" not in html, html
-    return html
+    return answers | {f"/api/v2/dags/{dag}/dagRuns": {"dag_runs": runs} for dag, runs in airflow.items()}
 
 
 @pytest.fixture
@@ -217,6 +224,27 @@ def test_every_part_of_a_filled_ledger_is_shown(url: str) -> None:
     assert "number_invalid shop.orders price 1 shop.log/0:17 2 2" in quarantine
     assert "record.json_invalid – 1 shop.log/0:18 2 2" in quarantine
     assert "and 2 more records" in quarantine
+
+
+@pytest.mark.parametrize(
+    ("tab", "shown"),
+    [
+        ({"dagId": "bank_hourly"}, "State ok"),  # the one pipeline's own page
+        ({"dagId": DAG}, "crashed crashed"),  # its pipelines
+        ({"dagId": DAG, "taskId": "sync"}, "crashed crashed"),
+        ({"dagId": "other"}, "No pipeline has run in this DAG. All pipelines"),
+    ],
+)
+def test_a_tab_shows_the_pipelines_of_its_dag(tab: dict[str, str], shown: str, url: str) -> None:
+    fill(url)
+    of = pipeline_rows.DagPart(tab["dagId"], tab.get("taskId"))
+    with Database(url, read_only=True).reading() as connection:
+        listed = pipeline_rows.pipeline_page(connection, DAGS, of=of)
+    answers = {**answers_of_one(url, "bank"), "ledgers": {"ledgers": ["cdc"]}, "pipelines": {**OK, **listed}}
+    html = rendered("", answers, tab)
+    assert shown in text(html) and "CDC pipelines" not in text(html) and "Loading" not in html
+    assert 'to="/plugin/cdc"' in html or tab["dagId"] == DAG
+    assert ("by_hand" in html, "not shown" in html) == (False, False)
 
 
 def test_a_command_that_decides_is_not_copied_with_the_one_that_shows(url: str) -> None:
