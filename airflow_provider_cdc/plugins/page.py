@@ -61,11 +61,11 @@ class CdcPlugin(AirflowPlugin):
         cls.fastapi_apps = [{"app": LazyApp(), "url_prefix": URL_PREFIX, "name": "CDC pipelines"}]
         cls.react_apps = [{**_react_app("CDC pipelines", "nav", "cdc"), "category": "browse"}]
         if conf.getboolean("cdc", "page_tabs", fallback=True):
-            cls.react_apps += [_react_app("CDC", place, f"cdc-{place.replace('_', '-')}") for place in _TABS]
+            cls.react_apps += [_react_app("CDC", one, f"cdc-{one.replace('_', '-')}") for one in _TABS]
 
 
 def _react_app(name: str, destination: str, route: str) -> dict[str, str]:
-    """Return what Airflow has to know to show the page at a place: under this name the script registers it, too."""
+    """Return what Airflow has to know to show the page at a destination; its script registers it under the name."""
     # From the root of the host: Airflow 3.1 and 3.2 import the script without resolving its address against their base.
     folder = f"{ui_folder()}{URL_PREFIX}"
     return {

@@ -102,7 +102,7 @@ def pipeline_page(
     searched = [name for name, dag in dags.items() if search.lower() in f"{name}\n{dag or ''}".lower()]
     known = read_standings(connection, searched)
     if of is not None:
-        searched = of.chosen(known)
+        searched = of.pipelines_in(known)
         known = {name: known[name] for name in searched}
     groups = list(GROUPS)
     matching = [name for name in searched if group is None or known[name].standing.group == group]
@@ -130,7 +130,7 @@ class DagPart:
     dag_id: str
     task_id: str | None = None
 
-    def chosen(self, known: Mapping[str, Known]) -> list[str]:
+    def pipelines_in(self, known: Mapping[str, Known]) -> list[str]:
         """Return the pipelines whose newest batch or attempt was the task's; all where none was, as of a sensor."""
 
         def worked(one: Known) -> bool:
