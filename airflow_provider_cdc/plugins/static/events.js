@@ -4,7 +4,7 @@
 import { Fragment, h, useState } from "./react.js";
 import { pipelinePath, useAnswer } from "./data.js";
 import { Ago, Answered, Button, Older, RunLink, Section, State, Table, Time, code, column, muted, numbers } from "./parts.js";
-import { bytes, changesText, duration, number, plural } from "./texts.js";
+import { bytes, changesText, duration, number, plural, zone } from "./texts.js";
 
 /** Say how long a batch took, how long its parts, and what it cost of the processor and of the store. */
 function Cost({ batch }) {
@@ -31,7 +31,7 @@ export function BatchesSection({ ledger, name, seq }) {
       h("span", { className: "cdc-code", title: b.warnings?.join("\n") }, b.code ?? (b.warnings ? "catalog" : "")),
     ],
   }));
-  const head = [numbers("Batch"), column("Result"), column("Until (UTC)"), column("At (UTC)"), numbers("Records"), column("Changes"), numbers("DDL"), numbers("Tables"),
+  const head = [numbers("Batch"), column("Result"), column(`Until (${zone()})`), column(`At (${zone()})`), numbers("Records"), column("Changes"), numbers("DDL"), numbers("Tables"),
     numbers("Quarantined"), column("Cost"), column("Engine"), column("Run"), column("Code")];
   return h(Section, { title: "Batches" }, h(Answered, { answer }, (data) => h(Fragment, null,
     h(Table, { head, rows: rows(data), empty: "No batch." }),
@@ -47,7 +47,7 @@ export function SchemaSection({ ledger, name }) {
     cells: [number(c.seq), h(Time, { at: c.source_time }), c.database, c.snapshot ? "snapshot" : h(Kind, { kind: c.kind }),
       code(c.statement || `records describe ${c.describes.join(", ")}`)],
   }));
-  const head = [numbers("Batch"), column("Source time (UTC)"), column("Database"), column("Kind"), column("Statement, without its values")];
+  const head = [numbers("Batch"), column(`Source time (${zone()})`), column("Database"), column("Kind"), column("Statement, without its values")];
   return h(Section, { title: "Schema changes" }, h(Answered, { answer }, (data) => h(Fragment, null,
     h(Table, { head, rows: rows(data), empty: data.of_snapshots ? "No schema change but those of snapshots." : "No schema change." }),
     data.of_snapshots > 0 && h("p", { className: "cdc-note" },

@@ -6,7 +6,7 @@ import { PAGE, api, query, useAnswer } from "./data.js";
 import { Ago, Answered, Note, Pager, RunLink, Search, Section, Table, code, column, muted, signOf } from "./parts.js";
 import { Attempt, DagLink, Lag, NextRun, PipelineState } from "./pipeline_parts.js";
 import { HOME, PipelinePage } from "./pipeline.js";
-import { duration, number, plural } from "./texts.js";
+import { clock, duration, number, plural, zone } from "./texts.js";
 
 const FIRST_PIPELINE = `name: shop
 source:
@@ -46,7 +46,7 @@ function Strip({ counts, group, ledger, at }) {
   const shown = Object.entries(counts).filter(([name, count]) => count > 0 || name === group);
   return h("nav", { className: "cdc-strip", "aria-label": "Pipelines by state" },
     shown.map(([name, count]) => filter(name, `${signOf(name)} ${number(count)} ${name}`)),
-    filter(null, `all ${number(all)}`), muted(`as of ${at.toISOString().slice(11, 19)} UTC`));
+    filter(null, `all ${number(all)}`), muted(`as of ${clock(at).slice(11)} ${zone()}`));
 }
 
 const SPARK = { width: 104, height: 22 };

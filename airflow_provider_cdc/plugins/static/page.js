@@ -21,6 +21,12 @@ function CdcPage({ dagId, taskId }) {
     document.head.append(link);
     return () => link.remove();
   }, []);
+  useEffect(() => {
+    if (dagId) return undefined; // Airflow names the DAG
+    const before = document.title;
+    document.title = `${name ?? "CDC pipelines"} - ${before}`;
+    return () => { document.title = before; };
+  }, [dagId, name]);
   return h("main", { className: "cdc" },
     name === null
       ? h(Fragment, null, !dagId && h("h1", null, "CDC pipelines"),

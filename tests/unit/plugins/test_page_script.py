@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -45,15 +46,17 @@ DAGS = {DAG, "bank_hourly"}
 OK = {"ledger": {"name": "cdc", "state": "ok"}}
 
 
-def rendered(search: str, answers: dict[str, Any], tab: dict[str, str] | None = None) -> str:
+def rendered(search: str, answers: dict[str, Any], tab: dict[str, str] | None = None, zone: str | None = None) -> str:
     """Return the HTML of the page at an address, after its requests were answered.
 
     :param tab: what Airflow names to a tab of a DAG or task.
+    :param zone: time zone that was chosen in Airflow's UI, None for the browser's.
     """
     assert NODE is not None
     command = [NODE, str(HERE / "render.mjs"), str(SCRIPT)]
-    work = json.dumps({"search": search, "answers": answers, "tab": tab})
-    done = subprocess.run(command, input=work, capture_output=True, text=True, timeout=60)
+    work = json.dumps({"search": search, "answers": answers, "tab": tab, "zone": zone})
+    environment = {**os.environ, "TZ": "UTC"}
+    done = subprocess.run(command, input=work, capture_output=True, text=True, timeout=60, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -245,6 +248,16 @@ def test_a_tab_shows_the_pipelines_of_its_dag(tab: dict[str, str], shown: str, u
     assert shown in text(html) and "CDC pipelines" not in text(html) and "Loading" not in html
     assert 'to="/plugin/cdc"' in html or tab["dagId"] == DAG
     assert ("by_hand" in html, "not shown" in html) == (False, False)
+
+
+def test_times_are_those_of_the_zone_that_the_ui_shows_and_the_title_names_the_page(url: str) -> None:
+    fill(url)
+    answers = answers_of_one(url, "bank")
+    for zone, shown in ((None, "2026-11-20 09:00:00 UTC"), ("Asia/Tokyo", "2026-11-20 18:00:00 Asia/Tokyo")):
+        html = rendered("?pipeline=bank", answers, zone=zone)
+        assert "<title>bank - Airflow</title>" in html
+        assert f"equal the source at {shown}" in text(html) and f"At ({zone or 'UTC'})" in text(html)
+    assert "<title>Airflow</title>" in rendered("?pipeline=bank", answers, {"dagId": "bank_hourly"}), "Airflow names it"
 
 
 def test_a_command_that_decides_is_not_copied_with_the_one_that_shows(url: str) -> None:
