@@ -91,7 +91,7 @@ def _in_airflow(story: ShopStory, screen: DemoScreen, *, keep: bool) -> int:
     """
     from airflow_provider_cdc.demo.shop_log import ShopLog
     from airflow_provider_cdc.demo.standalone import USER, Standalone
-    from airflow_provider_cdc.surface.page_address import page_address
+    from airflow_provider_cdc.plugins.page_address import page_address
 
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell lets programs in the background ignore the former
         signal.signal(number, signal.default_int_handler)

@@ -10,7 +10,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import AirflowPlugin, conf
 
 from airflow_provider_cdc import __version__
-from airflow_provider_cdc.surface.page_address import ui_folder
+from airflow_provider_cdc.plugins.page_address import ui_folder
 
 URL_PREFIX = "/cdc"
 _TABS = ("dag", "task", "task_instance")

@@ -9,7 +9,7 @@ from airflow.providers.common.compat.sdk import BaseOperatorLink
 
 from airflow_provider_cdc.batch.arguments import as_pipeline
 from airflow_provider_cdc.core.errors import CdcError
-from airflow_provider_cdc.surface.page_address import page_address
+from airflow_provider_cdc.plugins.page_address import page_address
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import TaskInstanceKey
