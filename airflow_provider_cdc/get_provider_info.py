@@ -166,6 +166,14 @@ _OPTIONS: dict[str, object] = {
         "example": None,
         "default": "True",
     },
+    "page_tabs": {
+        "description": "Whether DAGs, tasks and task instances have a tab *CDC* with their pipelines. Airflow shows it "
+        "at all of them, also at those of other DAGs.",
+        "version_added": "0.1.0",
+        "type": "boolean",
+        "example": None,
+        "default": "True",
+    },
     "page_ledgers": {
         "description": "Ledgers that the page shows, separated by commas: ids of connections of type "
         "``cdc_ledger``, ``postgres`` or ``sqlite``, database URLs, or ``default``. They are only read.",

@@ -33,6 +33,7 @@ class TableResult(Document):
     :param contradictions: changes that did not find what the log says, by kind.
     :param agreed: rows before changes that had all values that the log says.
     :param proof: how far the log has proved the table's rows since they began, None where nothing was compared.
+    :param added_bytes: of the files that the commit added.
     """
 
     database: str
@@ -48,6 +49,7 @@ class TableResult(Document):
     contradictions: dict[str, int] = field(default_factory=dict)
     agreed: int = 0
     proof: Proof | None = None
+    added_bytes: int = 0
 
     @property
     def name(self) -> str:
@@ -59,7 +61,7 @@ class TableResult(Document):
         left_out = {"state", "version"} if self.state is None else set()
         left_out |= {
             name
-            for name in ("reason", "writer", "writer_reason", "contradictions", "agreed", "proof")
+            for name in ("reason", "writer", "writer_reason", "contradictions", "agreed", "proof", "added_bytes")
             if not getattr(self, name)
         }
         return {name: value for name, value in to_plain(self).items() if name not in left_out}
@@ -88,6 +90,8 @@ class BatchResult(Document):
     :param schema_changes: number of DDL records that were new.
     :param quarantined: records and rows that could not be carried.
     :param seconds: duration of the whole request; ``phases`` of the engine's parts.
+    :param cpu_seconds: of the engine (:class:`~airflow_provider_cdc.core.documents.Result`); None of batches that
+        older releases carried out, as ``added_bytes``, those of the files that the commits added.
     :param cut: position and time that the tables have reached, whether all of them have, and whether at once.
     :param parked: tables that are parked now; ``waiting`` those that wait for a schema change.
     :param asked_changes: schema changes that the batch asks about or decides.
@@ -109,6 +113,8 @@ class BatchResult(Document):
     tables: list[TableResult] = field(default_factory=list)
     seconds: float = 0.0
     phases: dict[str, float] | None = None
+    cpu_seconds: float | None = None
+    added_bytes: int | None = None
     cut: dict[str, Any] | None = None
     statements: list[str] | None = None
     parked: list[UnsettledTable] | None = None
@@ -171,6 +177,7 @@ def published(
         result.schema_changes,
         result.quarantined,
         seconds=seconds,
+        cpu_seconds=result.cpu_seconds,
         lost=None if batch is None else batch.lost or None,
     )
     if result.status == ResultStatus.FAILED:
@@ -179,6 +186,7 @@ def published(
     after = {**before, **{state.table_id: state for state in result.states}}
     by_name = {**_by_name(before.values()), **_by_name(result.states)}
     report.tables = [_table(line, by_name.get((line.database, line.table))) for line in result.tables]
+    report.added_bytes = sum(line.added_bytes for line in result.tables)
     report.phases, report.cut = result.seconds, {**_cut(after.values()), "atomic": result.together}
     report.statements = [text[:_SHOWN_TEXT] for text in result.statements[:_SHOWN]]
     report.parked, report.waiting = _unsettled(after.values())
@@ -208,6 +216,7 @@ def joined(parts: Sequence[BatchResult]) -> BatchResult:
             line = replace(line, action=line.action or before.action, upserts=sums[0], deletes=sums[1])
             line.contradictions = _sums([before.contradictions, line.contradictions])
             line.agreed += before.agreed
+            line.added_bytes += before.added_bytes
             if not line.writer:
                 line = replace(line, writer=before.writer, writer_reason=before.writer_reason)
         tables[line.name] = line
@@ -228,8 +237,16 @@ def joined(parts: Sequence[BatchResult]) -> BatchResult:
         quarantine=quarantine[:_SHOWN] or None,
         contradictions=[item for part in parts for item in part.contradictions or ()][:_SHOWN] or None,
         lost=[loss for part in parts for loss in part.lost or ()] or None,
+        cpu_seconds=_sum(part.cpu_seconds for part in parts),
+        added_bytes=_sum(part.added_bytes for part in parts),
         batches=len(parts),
     )
+
+
+def _sum(values: Iterable[_Number | None]) -> _Number | None:
+    """Return the sum of what is known, None where nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known[1:], known[0]) if known else None
 
 
 def _sums(parts: Iterable[Mapping[str, _Number]]) -> dict[str, _Number]:
@@ -283,7 +300,7 @@ def _cut(states: Iterable[TableState]) -> dict[str, Any]:
 def _table(line: TableLine, state: TableState | None) -> TableResult:
     result = TableResult(line.database, line.table, line.action, line.upserts, line.deletes)
     result.writer, result.writer_reason = line.writer, line.writer_reason
-    result.contradictions, result.agreed = line.contradictions, line.agreed
+    result.contradictions, result.agreed, result.added_bytes = line.contradictions, line.agreed, line.added_bytes
     if state is not None:
         result.state, result.version, result.reason = state.state, state.version, line.reason or state.reason
         result.proof = None if state.proof == Proof() else state.proof

@@ -23,4 +23,4 @@ def adopt(args: Namespace) -> int:
             print(printable(f"the lake at {lake.root} is the one of pipeline {lake.pipeline} now (id {lake.id})"))
         return DONE
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)

@@ -54,7 +54,7 @@ def approve(args: Namespace) -> int:
         _demand(args, pipeline.name, question)
         return run_and_print(args, pipeline, new_generation=question[0])
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def _demand_one_purpose(args: Namespace) -> None:

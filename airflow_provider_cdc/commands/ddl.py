@@ -36,7 +36,7 @@ def ddl(args: Namespace) -> int:
         sys.stdout.flush()
         return DONE
 
-    return guarded(work, as_json=False)
+    return guarded(work, args)
 
 
 @dataclass

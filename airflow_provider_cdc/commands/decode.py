@@ -36,4 +36,4 @@ def decode(args: Namespace) -> int:
         sys.stdout.flush()
         return code
 
-    return guarded(work, as_json=False)
+    return guarded(work, args)

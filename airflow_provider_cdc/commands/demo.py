@@ -81,7 +81,7 @@ def demo(args: Namespace) -> int:
             )
         return DONE if equal else DIFFERS
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def _in_airflow(story: ShopStory, screen: DemoScreen, *, keep: bool) -> int:
@@ -91,7 +91,7 @@ def _in_airflow(story: ShopStory, screen: DemoScreen, *, keep: bool) -> int:
     """
     from airflow_provider_cdc.demo.shop_log import ShopLog
     from airflow_provider_cdc.demo.standalone import USER, Standalone
-    from airflow_provider_cdc.surface.links import page_address
+    from airflow_provider_cdc.plugins.page_address import page_address
 
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell lets programs in the background ignore the former
         signal.signal(number, signal.default_int_handler)

@@ -52,7 +52,7 @@ def detect(args: Namespace) -> int:
             _print(detected)
         return DATA if detected.format is None else DONE
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def first_records(recorded: Iterable[bytes | None]) -> tuple[list[Records], int]:

@@ -43,7 +43,7 @@ def doctor(args: Namespace) -> int:
                     print(f"       -> {printable(finding.hint)}")
         return CONFIGURATION if any(result.ok is False for result in results) else DONE
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def findings(pipeline: CdcPipeline | None, *, probe: bool = False) -> Iterator[Finding]:

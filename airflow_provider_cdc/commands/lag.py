@@ -37,7 +37,7 @@ def lag(args: Namespace) -> int:
             _print(now, history)
         return DONE
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def _print(now: Lag, history: list[ProgressSample]) -> None:

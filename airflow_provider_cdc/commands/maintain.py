@@ -46,7 +46,7 @@ def maintain(args: Namespace) -> int:
             return DATA
         return AGAIN if failed or done.busy else DONE
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def _purge_line(done: MaintenanceReport) -> str:

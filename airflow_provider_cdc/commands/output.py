@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from contextvars import ContextVar
@@ -19,6 +20,7 @@ from airflow_provider_cdc.core.errors import (
 )
 from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.core.printable import printable, printable_lines
+from airflow_provider_cdc.observability.remedies import copyable
 
 DONE, CONFIGURATION, DATA, AGAIN = 0, 2, 3, 5
 """Exit codes: done or nothing to do; correct the configuration; look at the data; try again later."""
@@ -31,15 +33,17 @@ def exit_code(error: CdcError) -> int:
     return CONFIGURATION if concerns_configuration(error) else DATA
 
 
-def guarded(work: Callable[[], int], *, as_json: bool) -> int:
+def guarded(work: Callable[[], int], args: Namespace) -> int:
     """Run a command; turn its errors into a sentence, a document if asked for, and an exit code.
 
-    :param as_json: the answer goes to a machine.
+    :param args: of the command: ``json``, whether the answer goes to a machine, and the file of its ``pipeline``.
     """
+    as_json, file = getattr(args, "json", False), getattr(args, "pipeline", None)
     try:
         with _only_documents_on_stdout() if as_json else nullcontext():
             return work()
     except CdcError as error:
+        name_file(error, file)
         if as_json:
             print_json({"status": ResultStatus.FAILED, **error_members(error)})
         complain(error)
@@ -51,6 +55,14 @@ def guarded(work: Callable[[], int], *, as_json: bool) -> int:
         # The reader closed the pipe; the interpreter must not try to flush again.
         sys.stdout = None
         return DONE
+
+
+def name_file(error: CdcError, file: str | None) -> None:
+    """Let the commands in an error's hint name the pipeline's file and the error's table, so that they can be copied.
+
+    :param file: None where the command has none.
+    """
+    error.hint = copyable(error.hint, file or "", str(error.where.get("table") or ""))
 
 
 _documents: ContextVar[TextIO | None] = ContextVar("_documents", default=None)
@@ -89,7 +101,8 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table for people, numbers aligned right."""
     texts = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
     widths = [max([len(name), *(len(row[index]) for row in texts)]) for index, name in enumerate(head)]
-    right = [bool(rows) and all(isinstance(row[index], (int, float)) for row in rows) for index in range(len(head))]
+    known = [[row[index] for row in rows if row[index] is not None] for index in range(len(head))]
+    right = [bool(cells) and all(isinstance(cell, (int, float)) for cell in cells) for cells in known]
 
     def line(cells: Sequence[str]) -> str:
         padded = (

@@ -44,7 +44,7 @@ def postgres(args: Namespace) -> int:
             print(f"the triggers are gone, and {table.schema}.{table.table} with them")
         return DONE
 
-    return guarded(work, as_json=False)
+    return guarded(work, args)
 
 
 def _heartbeat(table: QualifiedName) -> list[str]:

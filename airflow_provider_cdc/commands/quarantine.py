@@ -36,7 +36,7 @@ def quarantine(args: Namespace) -> int:
             raise ConfigurationError([f"FILE: {args.action} takes none"])
         return actions[args.action](args, CdcPipeline.from_yaml(args.pipeline))
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def _list(args: Namespace, pipeline: CdcPipeline) -> int:

@@ -10,11 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_cdc.commands.output import DONE, complain, guarded, print_json
+from airflow_provider_cdc.commands.output import DONE, complain, guarded, name_file, print_json
 from airflow_provider_cdc.core.errors import ConfigurationError, error_in
 from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.core.printable import printable
-from airflow_provider_cdc.observability.remedies import copyable
 
 
 def serve(args: Namespace) -> int:
@@ -31,7 +30,7 @@ def serve(args: Namespace) -> int:
         server.serve()
         return DONE
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def files(paths: Iterable[str]) -> list[str]:
@@ -60,7 +59,7 @@ class Lines:
         error = error_in(document)
         known, self._failures[file] = self._failures.get(file, ""), "" if error is None else error.code
         if error is not None and error.code != known:
-            error.hint = copyable(error.hint, file)
+            name_file(error, file)
             complain(error)
         elif error is None and (document["status"] != ResultStatus.NOTHING_TO_DO or known):
             print(printable(f"{datetime.now(UTC):%H:%M:%S} {_sentence(document)}"), flush=True)

@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.printable import printable
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.formats.contract import Format
 
+_COSTS = ("seconds", "cpu_seconds", "added_bytes")  # of a batch, as its result has them
 _STATEMENT = 100  # characters of a statement that a line shows
 
 
@@ -63,7 +64,7 @@ def tables(args: Namespace) -> int:
                 print("", *need_lines(need), sep="\n")
         return DONE
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def _show_history(history: list[dict[str, Any]], *, as_json: bool) -> int:
@@ -100,22 +101,33 @@ def ledger(args: Namespace) -> int:
         pipeline = CdcPipeline.from_yaml(args.pipeline)
         opened = Ledger(ledger_url(pipeline.ledger))
         batches, holder = opened.batches(pipeline.name), opened.holder(pipeline.name)
-        documents = [_without(batch.document(), "pipeline", "result", "topics") for batch in batches]
+        costs = [{name: (batch.result or {}).get(name) for name in _COSTS} for batch in batches]
+        plain = [_without(batch.document(), "pipeline", "result", "topics") for batch in batches]
+        documents = [{**document, **cost} for document, cost in zip(plain, costs, strict=True)]
         if args.json:
             print_json(documents)
         else:
             rows = [
-                (b.seq, b.status, (b.result or {}).get("status"), b.records, d["until"], d["committed_at"])
-                for b, d in zip(batches, documents, strict=True)
+                (
+                    b.seq,
+                    b.status,
+                    (b.result or {}).get("status"),
+                    b.records,
+                    d["until"],
+                    d["committed_at"],
+                    *cost.values(),
+                )
+                for b, d, cost in zip(batches, documents, costs, strict=True)
             ]
-            print_table(("seq", "status", "outcome", "offsets", "until", "committed at"), rows)
+            heads = ("seq", "status", "outcome", "offsets", "until", "committed at", "seconds", "CPU seconds", "bytes")
+            print_table(heads, rows)
             if holder is not None:
                 print(
                     printable(f"\nheld by {holder['owner']} since {holder['since']}, at least until {holder['until']}")
                 )
         return DONE
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def _without(document: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -135,7 +147,7 @@ def formats(args: Namespace) -> int:
             _print_formats(documents)
         return DONE
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def _format_document(fmt: Format) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import shlex
 import signal
 from argparse import Namespace
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,12 @@ from airflow_provider_cdc.commands.output import (
     complain,
     exit_code,
     guarded,
+    name_file,
     print_json,
     print_table,
 )
 from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.timeline.asked_changes import AskedChange
@@ -39,7 +42,7 @@ def sync(args: Namespace) -> int:
         pipeline = CdcPipeline.from_yaml(args.pipeline)
         return run_and_print(args, pipeline, until=args.until, accept_loss=args.accept_loss)
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def replay(args: Namespace) -> int:
@@ -53,7 +56,7 @@ def replay(args: Namespace) -> int:
         since, until = (as_micros(time) for time in (args.since, args.until))
         return run_batch_and_print(args, partial(run_replay, pipeline, Replay(args.tables, since, until)))
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def rebuild(args: Namespace) -> int:
@@ -68,7 +71,7 @@ def rebuild(args: Namespace) -> int:
         order = Rebuild.of(args.tables, args.source, as_micros(args.since))
         return run_batch_and_print(args, partial(run_rebuild, CdcPipeline.from_yaml(args.pipeline), order))
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def _signal(args: Namespace) -> int:
@@ -95,11 +98,34 @@ def run_and_print(args: Namespace, pipeline: CdcPipeline, **request: Any) -> int
     """
     from airflow_provider_cdc.batch.runner import run_batch
 
-    return run_batch_and_print(args, partial(run_batch, pipeline, **request))
+    result = _carried_out(args, partial(run_batch, pipeline, **request))
+    if result.status == ResultStatus.NOTHING_TO_DO:
+        _say_silence(pipeline, args.pipeline)
+    return _code(result)
 
 
 def run_batch_and_print(args: Namespace, batch: Callable[..., BatchResult]) -> int:
     """Run a batch that a signal can stop, and print its result; return the exit code."""
+    return _code(_carried_out(args, batch))
+
+
+def _say_silence(pipeline: CdcPipeline, file: str) -> None:
+    """Print how old the newest record is, where that is older than usual; what cannot be looked up is not said."""
+    from airflow_provider_cdc.batch.source_log import open_log
+    from airflow_provider_cdc.connections.lookup import ledger_url
+    from airflow_provider_cdc.ledger import Ledger
+    from airflow_provider_cdc.observability.silence import silence_text
+    from airflow_provider_cdc.watch.lag import applied_offsets, observe_lag
+
+    with suppress(CdcError):  # the request is answered all the same
+        ledger = Ledger(ledger_url(pipeline.ledger))
+        lag = observe_lag(pipeline, open_log(pipeline), applied_offsets(ledger, pipeline.name))
+        if text := silence_text(ledger, pipeline.name, lag):
+            print(printable(copyable(text, file)))
+
+
+def _carried_out(args: Namespace, batch: Callable[..., BatchResult]) -> BatchResult:
+    """Run a batch that a signal can stop, print its result, and return it."""
     from airflow_provider_cdc.engine import Stopper
 
     stopper = Stopper()
@@ -107,12 +133,12 @@ def run_batch_and_print(args: Namespace, batch: Callable[..., BatchResult]) -> i
     with at_a_command_line() as say:
         result = batch(say=say, kill=stopper)
     if result.error is not None:
-        result.error.hint = copyable(result.error.hint, args.pipeline)
+        name_file(result.error, args.pipeline)
     if args.json:
         print_json(result.document())
     else:
         _print_outcome(result, args.pipeline)
-    return _code(result)
+    return result
 
 
 def plan(args: Namespace) -> int:
@@ -129,7 +155,7 @@ def plan(args: Namespace) -> int:
             _print_plan(proposal)
         return DONE
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def _code(result: BatchResult) -> int:

@@ -30,7 +30,7 @@ def verify(args: Namespace) -> int:
             _print(verdict)
         return DONE if verdict.equal else DATA
 
-    return guarded(work, as_json=args.json)
+    return guarded(work, args)
 
 
 def _print(verdict: Verdict) -> None:

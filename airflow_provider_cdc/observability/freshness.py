@@ -46,6 +46,12 @@ def is_present(times: Sequence[datetime], now: datetime) -> bool:
 
 
 def age_text(seen_at: datetime, now: datetime) -> str:
-    """Return how long ago something was seen, in minutes, or hours from two hours on."""
-    minutes = round((now - seen_at).total_seconds() / 60)
-    return f"{minutes} min ago" if minutes < 120 else f"{round(minutes / 60)} h ago"
+    """Return how long ago something was seen."""
+    return f"{span_text(now - seen_at)} ago"
+
+
+def span_text(span: timedelta) -> str:
+    """Return a span in minutes, or hours from two hours on, days from two days on."""
+    minutes = round(span.total_seconds() / 60)
+    hours = round(minutes / 60)
+    return f"{minutes} min" if minutes < 120 else f"{hours} h" if hours < 48 else f"{round(hours / 24)} d"

@@ -69,6 +69,7 @@ def batch_metrics(result: BatchResult, *, of_tables: bool = False) -> list[Metri
         "cdc.quarantined": result.quarantined,
         "cdc.applied.upserts": 0 if of_tables else sum(table.upserts for table in result.tables),
         "cdc.applied.deletes": 0 if of_tables else sum(table.deletes for table in result.tables),
+        "cdc.added.bytes": result.added_bytes or 0,
         "cdc.ddl.applied": result.schema_changes,
         **{f"cdc.contradictions.{kind}": count for kind, count in _contradictions(result).items()},
         **{f"cdc.lossy.{kind}": count for kind, count in (result.lossy or {}).items()},
@@ -79,6 +80,8 @@ def batch_metrics(result: BatchResult, *, of_tables: bool = False) -> list[Metri
         metrics.append(Metric("gauge", "cdc.tables.parked", len(result.parked)))
         metrics.append(Metric("gauge", "cdc.tables.waiting", len(result.waiting or ())))
     metrics.append(Metric("timer", "cdc.batch.duration", result.seconds))
+    if result.cpu_seconds is not None:
+        metrics.append(Metric("timer", "cdc.batch.cpu", result.cpu_seconds))
     phases = sorted((result.phases or {}).items())
     return metrics + [Metric("timer", f"cdc.phase.{name}", seconds) for name, seconds in phases]
 

@@ -18,7 +18,7 @@ from airflow_provider_cdc.plugins.running import running_progress
 Document = dict[str, Any]
 
 _COUNTS = ("records", "changes", "schema_changes", "quarantined", "lossy", "contradictions")
-_RESULT_MEMBERS = ("status", "seconds", "phases", "warnings", *_COUNTS)
+_RESULT_MEMBERS = ("status", "seconds", "cpu_seconds", "added_bytes", "phases", "warnings", *_COUNTS)
 
 _batches, _pipelines = schema.batches.c, schema.pipelines.c
 

@@ -10,8 +10,10 @@ from typing import Any
 from airflow.providers.common.compat.sdk import AirflowPlugin, conf
 
 from airflow_provider_cdc import __version__
+from airflow_provider_cdc.plugins.page_address import ui_folder
 
 URL_PREFIX = "/cdc"
+_TABS = ("dag", "task", "task_instance")
 
 _Message = MutableMapping[str, Any]
 _App = Callable[[_Message, Callable[[], Awaitable[_Message]], Callable[[_Message], Awaitable[None]]], Awaitable[None]]
@@ -42,7 +44,10 @@ def _build() -> _App:
 
 
 class CdcPlugin(AirflowPlugin):
-    """Add the page *CDC pipelines*; ``[cdc] page_enabled = False`` leaves it out."""
+    """Add the page *CDC pipelines*, and a tab with a DAG's part of it to each DAG, task and task instance.
+
+    ``[cdc] page_enabled = False`` leaves both out, ``page_tabs = False`` the tabs: Airflow shows a tab at all or none.
+    """
 
     name = "cdc"
 
@@ -51,17 +56,23 @@ class CdcPlugin(AirflowPlugin):
         """Register app and page."""
         if not conf.getboolean("cdc", "page_enabled", fallback=True):
             return
+        if not hasattr(AirflowPlugin, "react_apps"):  # before 3.1 nothing can show what the app answers
+            return
         cls.fastapi_apps = [{"app": LazyApp(), "url_prefix": URL_PREFIX, "name": "CDC pipelines"}]
-        # Relative: the UI resolves it against its base, which may be below a path of the host.
-        folder = URL_PREFIX.removeprefix("/")
-        cls.react_apps = [
-            {
-                "name": "CDC pipelines",
-                "bundle_url": f"{folder}/page.js?v={__version__}",
-                "destination": "nav",
-                "category": "browse",
-                "url_route": "cdc",
-                "icon": f"{folder}/icon.svg?v={__version__}",
-                "icon_dark_mode": f"{folder}/icon-dark.svg?v={__version__}",
-            }
-        ]
+        cls.react_apps = [{**_react_app("CDC pipelines", "nav", "cdc"), "category": "browse"}]
+        if conf.getboolean("cdc", "page_tabs", fallback=True):
+            cls.react_apps += [_react_app("CDC", one, f"cdc-{one.replace('_', '-')}") for one in _TABS]
+
+
+def _react_app(name: str, destination: str, route: str) -> dict[str, str]:
+    """Return what Airflow has to know to show the page at a destination; its script registers it under the name."""
+    # From the root of the host: Airflow 3.1 and 3.2 import the script without resolving its address against their base.
+    folder = f"{ui_folder()}{URL_PREFIX}"
+    return {
+        "name": name,
+        "bundle_url": f"{folder}/page.js?v={__version__}",
+        "destination": destination,
+        "url_route": route,
+        "icon": f"{folder}/icon.svg?v={__version__}",
+        "icon_dark_mode": f"{folder}/icon-dark.svg?v={__version__}",
+    }

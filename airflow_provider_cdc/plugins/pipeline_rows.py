@@ -86,6 +86,7 @@ def pipeline_page(
     *,
     search: str = "",
     group: str | None = None,
+    of: DagPart | None = None,
     offset: int = 0,
     limit: int = 50,
 ) -> Document:
@@ -93,10 +94,16 @@ def pipeline_page(
 
     :param search: part of a pipeline's or of its DAG's name.
     :param group: only those of this group of states.
+    :param of: only those of this DAG, or of a task of it.
     """
     dags, hidden = readable_pipelines(connection, dag_ids)
+    if of is not None:
+        dags, hidden = {name: dag for name, dag in dags.items() if dag == of.dag_id}, 0
     searched = [name for name, dag in dags.items() if search.lower() in f"{name}\n{dag or ''}".lower()]
     known = read_standings(connection, searched)
+    if of is not None:
+        searched = of.pipelines_in(known)
+        known = {name: known[name] for name in searched}
     groups = list(GROUPS)
     matching = [name for name in searched if group is None or known[name].standing.group == group]
 
@@ -111,6 +118,27 @@ def pipeline_page(
         "total": len(matching),
         "hidden": hidden,
     }
+
+
+@dataclass(frozen=True)
+class DagPart:
+    """A DAG, or a task of it.
+
+    :param task_id: None for all tasks.
+    """
+
+    dag_id: str
+    task_id: str | None = None
+
+    def pipelines_in(self, known: Mapping[str, Known]) -> list[str]:
+        """Return the pipelines whose newest batch or attempt was the task's; all where none was, as of a sensor."""
+
+        def worked(one: Known) -> bool:
+            return any(row is not None and row.task_id == self.task_id for row in (one.last, one.attempt))
+
+        if self.task_id is None:
+            return list(known)
+        return [name for name, one in known.items() if worked(one)] or list(known)
 
 
 def pipeline(connection: Connection, name: str, dag_ids: Collection[str]) -> Document:

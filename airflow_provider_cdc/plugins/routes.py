@@ -72,6 +72,7 @@ Ledger = Annotated[str | None, Query(max_length=500)]
 Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 Limit = Annotated[int, Query(ge=1, le=100)]
 Before = Annotated[int | None, Query(ge=0, le=2**62)]
+Name = Annotated[str | None, Query(max_length=250)]
 Search = Annotated[str, Query(max_length=200)]
 
 Work = Callable[[Connection], dict[str, Any]]
@@ -128,11 +129,14 @@ def pipelines(
     session: SessionDep,
     search: Search = "",
     group: Literal["failing", "parked", "waiting", "late", "new", "ok"] | None = None,
+    dag: Name = None,
+    task: Name = None,
     offset: Offset = 0,
     limit: Limit = 50,
 ) -> JSONResponse:
-    """Return pipelines of a ledger, and the number of those in each group of states."""
-    options: dict[str, Any] = {"search": search, "group": group, "offset": offset, "limit": limit}
+    """Return pipelines of a ledger, of a DAG, or of a task of one, and the number of those in each group of states."""
+    of = None if dag is None else pipeline_rows.DagPart(dag, task)
+    options: dict[str, Any] = {"search": search, "group": group, "of": of, "offset": offset, "limit": limit}
     answer = _answer(_ledger(ledger), lambda c: pipeline_rows.pipeline_page(c, dags, **options))
     return JSONResponse({**answer, "dags": dag_rows.dags(session, _dags_of(answer.get("pipelines", ())))})
 

@@ -4,27 +4,15 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode, urlsplit
 
-from airflow.providers.common.compat.sdk import BaseOperatorLink, conf
+from airflow.providers.common.compat.sdk import BaseOperatorLink
 
 from airflow_provider_cdc.batch.arguments import as_pipeline
 from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.plugins.page_address import page_address
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import TaskInstanceKey
-
-
-def page_address(pipeline: str, seq: int | None = None) -> str:
-    """Return the address of a pipeline's page, relative to the host; empty where the page is switched off.
-
-    :param seq: number of the batch to begin with.
-    """
-    if not conf.getboolean("cdc", "page_enabled", fallback=True):
-        return ""
-    folder = urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
-    parameters = {"pipeline": pipeline} | ({} if seq is None else {"seq": str(seq)})
-    return f"{folder}/plugin/cdc?{urlencode(parameters)}"
 
 
 class CdcPipelineLink(BaseOperatorLink):

@@ -61,7 +61,7 @@ class CdcNotifier(BaseNotifier):
 
         from airflow.providers.common.compat.sdk import conf
 
-        from airflow_provider_cdc.surface.links import page_address
+        from airflow_provider_cdc.plugins.page_address import page_address
 
         base = urlsplit(self.page or conf.get("api", "base_url", fallback="") or "")
         path = page_address(pipeline)

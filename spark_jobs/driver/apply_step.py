@@ -186,5 +186,5 @@ def _line(job: JobDocument, task: ApplyTask, report: ApplyReport, was_at: str) -
     writer = ("", "") if report.choice is None else (report.choice.writer, report.choice.reason)
     line = TableLine(*name, report.status, report.action, *numbers, reason, report.seconds, *touched, *writer)
     line.contradictions, line.agreed = report.findings.counts, report.findings.agreed
-    line.differences = report.differences
+    line.differences, line.added_bytes = report.differences, report.added_bytes
     return line

@@ -144,7 +144,8 @@ def _commit_staged(batch: BatchContext, tasks: Sequence[ApplyTask], reports: dic
         try:
             if problem is not None:
                 raise problem
-            report.version = sink.open(job.at(task.location)).version
+            target = sink.open(job.at(task.location))
+            report.version, report.added_bytes = target.version, target.added_bytes()
             report.together = committer.together
         except Exception as error:
             report.fail(as_cdc_error(error, {"table": f"{task.database}.{task.table}"}))

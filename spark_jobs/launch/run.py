@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import re
+import resource
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("result", help="where the result document goes")
     parser.add_argument("--inline", action="store_true", help="run the tasks in this process, without Spark")
     options = parser.parse_args(arguments)
+    begun = _cpu_seconds()  # a process that serves batches has had others before
     from airflow_provider_cdc.core.documents import SECRETS_VARIABLE, JobDocument
     from airflow_provider_cdc.core.errors import CdcError
     from spark_jobs.workers.garbage_collection import collect_seldom
@@ -56,6 +58,7 @@ def main(arguments: Sequence[str]) -> int:
         result = failed(job, error)
     finally:
         stop()
+    result.cpu_seconds = round(_cpu_seconds() - begun, 3)
     try:
         _write(options.result, result.document())
     except OSError as error:
@@ -156,6 +159,12 @@ def _settings(
                 hadoop[key.removeprefix("spark.hadoop.")] = value
         conf.setIfMissing("spark.sql.shuffle.partitions", str(max(4, 2 * job.parallelism)))
     return conf, hadoop
+
+
+def _cpu_seconds() -> float:
+    """Return the processor time of this process and of those that it has waited for, in seconds."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _say(line: str) -> None:

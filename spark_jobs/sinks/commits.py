@@ -10,6 +10,9 @@ from typing import Any, Literal
 MAINTENANCE = "maintenance"
 """Key of the facts of commits that no batch made: to batches the rows are as they were."""
 
+ADDED_BYTES = "added_bytes"
+"""Key of the facts of commits that a task makes: bytes of the files that they add."""
+
 WriterName = Literal["task", "spark"]
 
 

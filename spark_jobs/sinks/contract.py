@@ -61,15 +61,12 @@ class RowsMet(Protocol):
     @property
     def whole(self) -> bool:
         """Return whether rows are to be read whole."""
-        ...
 
     def meet(self, rows: pa.Table) -> None:
         """Take rows under the action's columns: whole ones, or the columns of their key alone."""
-        ...
 
     def demand_agreement(self) -> None:
         """Look at what was met, once that is every row; what it raises prevents the commit."""
-        ...
 
 
 @dataclass(slots=True)
@@ -160,21 +157,17 @@ class Stored(Protocol):
     @property
     def location(self) -> str:
         """Return where it lies."""
-        ...
 
     @property
     def exists(self) -> bool:
         """Return whether there is a table."""
-        ...
 
     def holds_files(self) -> bool:
         """Return whether anything lies there, be it of a table or not."""
-        ...
 
     @property
     def version(self) -> int | None:
         """The version that was opened, None when there is no table; each commit of anybody makes a higher one."""
-        ...
 
     @property
     def schema(self) -> pa.Schema:
@@ -182,15 +175,12 @@ class Stored(Protocol):
 
         :raises SinkError: ``sink.missing``.
         """
-        ...
 
     def applied(self, app: str) -> int | None:
         """Return the newest batch that an application committed, None when it never did; maintenance keeps it."""
-        ...
 
     def facts(self, app: str) -> dict[str, Any] | None:
         """Return the facts of an application's newest commit, None where they are no longer kept."""
-        ...
 
     def newest_app(self, *, of_anybody: bool = True) -> str | None:
         """Return the application of the newest commit that may have changed rows.
@@ -199,52 +189,45 @@ class Stored(Protocol):
 
         :param of_anybody: whether it may name none; else the newest that names one.
         """
-        ...
 
     def is_written_by(self, app: str) -> bool:
         """Return whether no other application of ours wrote after an application's newest commit.
 
         True also where that is no longer kept.
         """
-        ...
 
     def foreign_commit(self, since: int, owner: Owner | None = None) -> str | None:
         """Return what a commit after a version did that may have changed rows and is not ours, None without one.
 
         :param owner: whose commits are ours, None for those of any pipeline.
         """
-        ...
 
     def is_only_maintained(self, since: int) -> bool:
         """Return whether all commits after a version, if there are any, are known to leave the rows alone."""
-        ...
 
     def holds_same(self, other: Self) -> bool:
         """Return whether two versions have the same rows and columns, as far as the files show."""
-        ...
 
     def at_version(self, version: int) -> Self:
         """Open another version of the table."""
-        ...
 
     def is_empty(self) -> bool:
         """Return whether the table has no rows, as far as that is known without reading any."""
-        ...
 
     def size(self) -> TableSize:
         """Return what the table holds, without reading any row."""
-        ...
+
+    def added_bytes(self) -> int:
+        """Return the bytes of the files that the commit of the opened version added, as its log states them."""
 
     def rows(self, keys: pa.Table | None = None) -> pa.Table:
         """Return all rows, columns in the table's order; with keys only those that may have one of them."""
-        ...
 
     def pieces(self, first: str | None = None) -> Iterator[pa.Table]:
         """Yield all rows, columns in the table's order, some at a time.
 
         :param first: column in whose order the files are read.
         """
-        ...
 
 
 Table = TypeVar("Table", bound=Stored)
@@ -256,15 +239,12 @@ class RowFiles(Protocol):
 
     def add(self, rows: pa.Table) -> None:
         """Take rows."""
-        ...
 
     def written(self) -> WrittenRows:
         """Write what is left; return what the action needs."""
-        ...
 
     def discard(self) -> None:
         """Remove the files: the action does not get them."""
-        ...
 
 
 class Writer(Protocol[Opened]):
@@ -281,22 +261,18 @@ class Writer(Protocol[Opened]):
         :return: the table's version then, None where the driver is to make the commit.
         :raises UnavailableError: nothing of it is visible; may succeed later.
         """
-        ...
 
     def may_need_spark(self, target: Opened) -> bool:
         """Return whether a merge into the table may be one for the Spark writer, if the batch had a session."""
-        ...
 
     def takes_parts(self, target: Opened, columns: TargetSchema) -> bool:
         """Return whether several tasks can write an action's rows."""
-        ...
 
     def row_files(self, target: Opened, columns: TargetSchema) -> RowFiles | None:
         """Return what writes a part of an action's rows; None where one task has to write them all.
 
         :param columns: of the rows.
         """
-        ...
 
     def evolves(self, target: Opened, old: TargetSchema, new: TargetSchema, *, merges: bool) -> bool:
         """Return whether a commit may change the table's columns while its stored rows stay where they are.
@@ -305,11 +281,9 @@ class Writer(Protocol[Opened]):
 
         :param merges: whether it merges rows, else it appends rows or nothing.
         """
-        ...
 
     def subtracts(self, target: Opened) -> bool:
         """Return whether a commit may remove rows of a table without key where they are (``subtract``)."""
-        ...
 
 
 class PreviewWriter(Writer[Opened], Protocol[Opened]):
@@ -340,26 +314,21 @@ class Sink(Protocol[Table]):
         :raises SinkError: ``sink.unreadable``.
         :raises UnavailableError: the store failed.
         """
-        ...
 
     def writer(self, rule: WriterRule, storage: Storage, folder: str) -> Writer[Table]:
         """Return the writer of a table.
 
         :param storage: takes what is staged for Spark, in a folder.
         """
-        ...
 
     def task_writer(self) -> Writer[Table]:
         """Return a writer that makes each commit in this process."""
-        ...
 
     def preview(self, rule: WriterRule) -> PreviewWriter[Table]:
         """Return the writer of a preview."""
-        ...
 
     def discard(self, location: str, rows: Sequence[WrittenRows]) -> None:
         """Remove files that tasks wrote and that no commit tried to add."""
-        ...
 
     def committer(self, session: SparkSession | None, storage: Storage, run: Runner) -> StagedCommits | None:
         """Return what commits on the driver the actions that tasks staged in a lake; None where they make theirs.
@@ -367,7 +336,6 @@ class Sink(Protocol[Table]):
         :param session: None in a batch without one.
         :param run: hands out tasks.
         """
-        ...
 
     def remove(self, target: Table) -> None:
         """Remove a table that was opened before it was made, and all that lies there: for the table of a probe only.
@@ -376,7 +344,6 @@ class Sink(Protocol[Table]):
 
         :raises CdcError: some of it is left.
         """
-        ...
 
     def maintain(
         self,
@@ -397,4 +364,3 @@ class Sink(Protocol[Table]):
         :param layout: how the files are to lie, None as they do.
         :raises UnavailableError: ``sink.commit_conflict``: to be done again; or the store failed.
         """
-        ...

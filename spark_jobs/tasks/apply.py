@@ -27,7 +27,7 @@ from spark_jobs.lake import pending_deletes
 from spark_jobs.lake.layout import staged_folder
 from spark_jobs.lake.row_groups import StoredImages
 from spark_jobs.lake.scratch import lake_of
-from spark_jobs.sinks.commits import Commit
+from spark_jobs.sinks.commits import ADDED_BYTES, Commit
 from spark_jobs.sinks.contract import Action, Stored, Writer
 from spark_jobs.sinks.registry import open_sink
 from spark_jobs.tasks.base_rows import BaseRows
@@ -90,6 +90,7 @@ class TableApply:
         self._is_compared = False
         self._states: dict[int | None, TableState] = {}  # by the batch that left pending deletes
         self._committing = False
+        self._added_bytes = 0
         self.refused: list[dict[str, Any]] = []
         rule = writer_rule(job, name, [*self._shape.names.values()], self._sink)
         self._preview = self._sink.preview(rule)
@@ -181,6 +182,7 @@ class TableApply:
             choice=self._writer.choice,
             findings=self.findings,
             differences=[] if self._comparing is None else self._comparing.differences,
+            added_bytes=self._added_bytes,
         )
 
     def _resolve(self, base_schema: TableSchema | None, *, in_pieces: bool) -> MergePlan:
@@ -313,7 +315,9 @@ class TableApply:
         action.commit.facts["state"] = self._state(committed=True).document()
         action.columns = self._columns
         self._committing = True
-        return self._writer.commit(target, action)
+        version = self._writer.commit(target, action)
+        self._added_bytes = action.commit.facts.get(ADDED_BYTES, 0)
+        return version
 
     def _action(
         self, target: Stored, base_schema: TableSchema | None, plan: MergePlan, commit: Commit

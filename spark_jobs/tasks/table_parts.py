@@ -295,7 +295,7 @@ class _Part(TableApply):
             except DataError:  # before the commit: a removed row is not there
                 discard_rows(self.job, task, self._secrets, reports)
                 raise
-            report.choice = self._writer.choice
+            report.choice, report.added_bytes = self._writer.choice, self._added_bytes
         report.state = self._state(committed=action is not None)
         return report
 

@@ -175,6 +175,7 @@ class ApplyReport:
     :param refused: rows that do not fit and park the table, the first of them.
     :param rewind_to: position that the table has to go back behind first, where the status is ``rewind``.
     :param files: of a preview the files of the table that the commit would write again, with ``file_bytes``.
+    :param added_bytes: of the files that the commit added.
     :param choice: writer of the commit; what the driver commits is only staged. None without a commit.
     :param part: of a task that has a part or a bucket of a table, if nothing went wrong.
     :param state: of the table after it; of ``ahead`` the state that the table's own commit states.
@@ -204,6 +205,7 @@ class ApplyReport:
     together: bool = False
     findings: Findings = field(default_factory=Findings)
     differences: list[Difference] = field(default_factory=list)
+    added_bytes: int = 0
 
     @property
     def is_staged(self) -> bool:

@@ -10,7 +10,7 @@ from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, Unava
 from airflow_provider_cdc.core.model.status import ApplyStatus
 from spark_jobs.lake.layout import begun_file
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.commits import Choice
+from spark_jobs.sinks.commits import ADDED_BYTES, Choice
 from spark_jobs.sinks.contract import Sink, Stored
 from spark_jobs.sinks.ownership import demand_target
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
@@ -94,6 +94,7 @@ class TargetTable:
         counts = {name: facts[name] for name in ("upserts", "deletes", "lossy")}
         report = ApplyReport(task.table_id, ApplyStatus.REPEATED, target.version, state=state, **counts)
         report.failures, report.choice = facts["failures"], Choice.from_document(facts.get("writer"))
+        report.added_bytes = facts.get(ADDED_BYTES, 0)
         return report
 
     def _guard(self, target: Stored, done: int | None) -> None:

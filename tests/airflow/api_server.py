@@ -111,6 +111,10 @@ def main(port: str) -> None:
     from airflow.__main__ import main as airflow
     from airflow.models.dag import DagModel
     from airflow.models.dagbundle import DagBundleModel
+    from airflow.models.serialized_dag import SerializedDagModel
+    from airflow.providers.standard.operators.empty import EmptyOperator
+    from airflow.sdk import DAG
+    from airflow.serialization.serialized_objects import LazyDeserializedDAG
     from airflow.utils.db import initdb
     from airflow.utils.session import create_session
 
@@ -123,6 +127,9 @@ def main(port: str) -> None:
             dag = DagModel(dag_id=dag_id, bundle_name="tests", is_stale=False, is_paused=dag_id == DAGS[1])
             dag.timetable_summary, dag.next_dagrun_create_after = "0 * * * *", soon
             session.add(dag)
+    with DAG(DAGS[1]) as shown:
+        EmptyOperator(task_id="sync")
+    SerializedDagModel.write_dag(LazyDeserializedDAG.from_dag(shown), bundle_name="tests")
     sys.argv = ["airflow", "api-server", "--port", port, "--host", "127.0.0.1", "--apps", "core", "--workers", "1"]
     airflow()
 

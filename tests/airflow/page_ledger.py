@@ -62,7 +62,7 @@ def batch(
         stored = {
             "pipeline": pipeline, "seq": planned.seq, "status": "done", "records": 10, "changes": {"insert": 7},
             "schema_changes": len(ddl), "quarantined": 0, "seconds": 3.2, "tables": [{}] * len(tables),
-            "statements": [f"ALTER TABLE t COMMENT '{VALUE}'"],
+            "cpu_seconds": 1.26, "added_bytes": 48_300, "statements": [f"ALTER TABLE t COMMENT '{VALUE}'"],
             "cut": {"consistent": True, "position": "binlog.000007:1234", "source_time": "2026-11-20T09:00:00+00:00"},
             **(result or {}),
         }  # fmt: skip

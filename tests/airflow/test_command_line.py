@@ -48,6 +48,7 @@ def test_a_batch_its_tables_and_its_place_in_the_ledger(shop: Shop) -> None:
 
     (batch,) = shop.run("ledger", "--json").json
     assert set(batch) >= {"seq", "status", "start", "end", "until", "planned_at", "committed_at"}
+    assert min(batch[name] for name in ("seconds", "cpu_seconds", "added_bytes")) > 0
     assert (batch["seq"], batch["status"], batch["until"]) == (1, "committed", None)
     assert batch["start"]["shopdb.shop.customers"] == {"0": 0, "1": 0}
     assert set(batch["end"]["shopdb.shop.customers"]) == {"0", "1"}

@@ -183,15 +183,22 @@ from airflow_provider_cdc.plugins.page import CdcPlugin
 os.environ["AIRFLOW__CDC__PAGE_ENABLED"] = "False"
 CdcPlugin().on_load()
 off = len(CdcPlugin.fastapi_apps) + len(CdcPlugin.react_apps)
+os.environ["AIRFLOW__API__BASE_URL"] = "https://host/air/"
 os.environ["AIRFLOW__CDC__PAGE_ENABLED"] = "True"
 CdcPlugin().on_load()
 loaded = sorted(name for name in set(sys.modules) - before if not name.startswith("airflow_provider_cdc"))
-print(json.dumps([loaded, off, len(CdcPlugin.fastapi_apps), len(CdcPlugin.react_apps)]))
+routes = {app["destination"]: app["url_route"] for app in CdcPlugin.react_apps}
+scripts = {app["bundle_url"].partition("?")[0] for app in CdcPlugin.react_apps}
+os.environ["AIRFLOW__CDC__PAGE_TABS"] = "False"
+CdcPlugin().on_load()
+print(json.dumps([loaded, off, len(CdcPlugin.fastapi_apps), routes, list(scripts), len(CdcPlugin.react_apps)]))
 """
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == [[], 0, 1, 1]
+    routes = {"nav": "cdc", "dag": "cdc-dag", "task": "cdc-task", "task_instance": "cdc-task-instance"}
+    # the script's address is absolute: Airflow 3.1 and 3.2 would take a relative one for the name of a module
+    assert json.loads(done.stdout.splitlines()[-1]) == [[], 0, 1, routes, ["/air/cdc/page.js"], 1]
 
 
 # ---- what a browser sees
@@ -243,6 +250,20 @@ def test_a_browser_shows_pipelines_and_one_of_them(
     assert browser.evaluate("document.querySelectorAll('.cdc img').length") == 0
     assert browser.evaluate("document.title") != "owned"
     assert not [message for message in browser.messages if "cdc" in message], browser.messages
+
+
+def test_a_dag_and_its_tasks_have_a_tab(server: ApiServer, browser: Browser) -> None:
+    one = "[...document.querySelectorAll('.cdc tbody a')].find(e => e.innerText == 'bank')"
+    for folder, route in (("tasks/sync", "cdc-task"), ("", "cdc-dag")):
+        path = f"/dags/{DAGS[1]}/{folder}/plugin/{route}".replace("//", "/")
+        browser.open(f"{server.url}{path}")
+        browser.wait_for(f"!!{one}")
+        assert "by_hand" not in text_of(browser, ".cdc")
+        tab = f"[...document.querySelectorAll('a')].find(e => e.pathname == '{path}')"
+        assert browser.evaluate(f"{tab}.innerText.trim()") == "CDC"
+    browser.evaluate(f"{one}.click()")
+    browser.wait_for(f"document.querySelector('.cdc h1')?.innerText == 'bank' && {LOADED}")
+    assert browser.evaluate("document.querySelector('.cdc-path a').pathname") == "/plugin/cdc"
 
 
 def test_the_colours_follow_the_theme(server: ApiServer, browser: Browser) -> None:

@@ -67,6 +67,8 @@ def commit(pipeline: Mapping[str, Any], result: Mapping[str, Any] | None = None,
 def test_links_lead_to_the_page_below_the_path_of_the_ui(
     pipeline: dict[str, Any], monkeypatch: pytest.MonkeyPatch, base: str, folder: str
 ) -> None:
+    from airflow.providers.common.compat.sdk import AirflowPlugin
+
     from airflow_provider_cdc import CdcBatchLink, CdcPipelineLink, CdcSyncOperator
 
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", base)
@@ -78,8 +80,11 @@ def test_links_lead_to_the_page_below_the_path_of_the_ui(
     assert CdcBatchLink().get_link(sync, ti_key=key) == f"{folder}/plugin/cdc?pipeline=shop.eu-1&seq=7"
     monkeypatch.setenv("AIRFLOW__CDC__PAGE_ENABLED", "False")
     assert CdcPipelineLink().get_link(sync, ti_key=key) == "", "there is no page"
+    monkeypatch.setenv("AIRFLOW__CDC__PAGE_ENABLED", "True")
     invalid = CdcSyncOperator(task_id="wrong", pipeline={"name": "x"})
     assert CdcPipelineLink().get_link(invalid, ti_key=key) == ""
+    monkeypatch.delattr(AirflowPlugin, "react_apps", raising=False)
+    assert CdcPipelineLink().get_link(sync, ti_key=key) == "", "Airflow 3.0 shows no pages of plugins"
 
 
 def test_the_provider_lists_every_link_of_its_operators_and_sensors() -> None:

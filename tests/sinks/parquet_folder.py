@@ -19,7 +19,7 @@ from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError
 from airflow_provider_cdc.sinks.contract import UnreadableTableError
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.commits import Choice, Owner
+from spark_jobs.sinks.commits import ADDED_BYTES, Choice, Owner
 from spark_jobs.sinks.contract import Action, TableSize, WriterRule, WrittenRows
 from spark_jobs.sinks.names import NameRule
 from spark_jobs.sinks.ownership import demand_ours
@@ -97,6 +97,9 @@ class FolderTable:
             return TableSize(0, 0)
         return TableSize(pq.read_metadata(self.file).num_rows, Path(self.file).stat().st_size)
 
+    def added_bytes(self) -> int:
+        return Path(self.file).stat().st_size
+
     def rows(self, keys: pa.Table | None = None) -> pa.Table:
         try:
             return pq.read_table(self.file)
@@ -161,7 +164,9 @@ class FolderWriter:
         if target.exists and not target.is_checked and action.commit.app.startswith("cdc/"):
             demand_ours(target, Owner.of(action.commit.app))
         document = {"app": action.commit.app, "verb": action.verb, "facts": {"seq": action.commit.seq, **facts}}
-        return self._commit(target, {**document, "file": write_file(target, rows)})
+        name = write_file(target, rows)
+        facts[ADDED_BYTES] = document["facts"][ADDED_BYTES] = Path(target.storage.path(name)).stat().st_size
+        return self._commit(target, {**document, "file": name})
 
     @staticmethod
     def _commit(target: FolderTable, document: dict[str, Any]) -> int:

@@ -23,13 +23,14 @@ from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
 from airflow_provider_cdc.core.errors import CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.sinks.contract import TableReader
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.commits import Choice, Commit, Owner, WriterName
+from spark_jobs.sinks.commits import ADDED_BYTES, Choice, Commit, Owner, WriterName
 from spark_jobs.sinks.contract import Action, Sink, Stored, Writer, WriterRule
 from spark_jobs.sinks.delta.spark_writer import SparkWriter
 from spark_jobs.sinks.ownership import owns
 from tests.sample import ALL
 from tests.sinks.actions import APP, columns_of, commit, in_pieces, rows
 from tests.sinks.kinds import OPTIONS, options_of, type_of
+from tests.sinks.parquet_folder import FolderTable
 
 FOLDER = SinkKind("tests.sinks.parquet_folder", "tests.sinks.parquet_folder", "pyarrow")
 DRIVEN = {"iceberg at once", "parquet folder"}  # the driver commits; registered by a test
@@ -198,6 +199,19 @@ def test_a_table_says_how_many_rows_and_bytes_it_has(tables: Tables) -> None:
     assert (first.rows, size.rows) == (3, 2)
     assert (first.size or 0) > 0
     assert (size.size or 0) > 0
+
+
+def test_a_commit_says_how_many_bytes_its_files_have(tables: Tables) -> None:
+    tables.create(rows((1, "a"), (2, "b")))
+    made, size = tables.open(), tables.open().size().size or 0
+    assert made.added_bytes() == size > 0
+    added = Action("append", commit(2), rows((3, "c" * 5000), (4, "d")))
+    tables.do(added)
+    table = tables.open()
+    grown = (table.size().size or 0) - (0 if isinstance(table, FolderTable) else size)  # it writes all rows again
+    assert table.added_bytes() == grown > 0
+    if tables.spark is None:
+        assert added.commit.facts[ADDED_BYTES] == (table.facts(APP) or {})[ADDED_BYTES] == grown
 
 
 def test_merging_only_deletes_or_only_upserts_works(tables: Tables) -> None:

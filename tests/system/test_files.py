@@ -51,9 +51,15 @@ def test_every_hour_equals_the_database(site: FilesSite) -> None:
         answer = site.sync("--until", until(phase))
         assert (answer.code, answer.json["records"]) == (0, count), answer.err
         assert unequal(site, phase) == {}
+        if phase == 0:
+            files = sum(file.stat().st_size for file in site.lake.glob("shop/*/*.parquet"))
+            assert (answer.json["added_bytes"], answer.json["cpu_seconds"] > 0) == (files, True)
     again = site.sync("--until", until(phases - 1))
     assert again.code == 0 and again.json["repeated"]
-    assert site.sync().json["status"] == "nothing_to_do"
+    assert "is silent" not in again.err
+    old = site.sync()  # the log was recorded days ago
+    assert (old.code, old.json["status"]) == (0, "nothing_to_do")
+    assert "the source is silent: its newest record is" in old.err and f"airflow-cdc lag {site.file()}" in old.err
     assert ledger_faults(site, phases) == [] and doubled_commits(site.lake) == []
     answer = site.command("replay", "--tables", "shop.orders")
     assert answer.code == 0, answer.err

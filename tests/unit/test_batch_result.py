@@ -101,6 +101,15 @@ def test_a_failed_batch_keeps_its_error_across_the_process_border() -> None:
         assert (document["error"], document["transient"]) == (error.document(), transient)
 
 
+def test_a_result_says_what_the_batch_cost_as_far_as_that_is_known() -> None:
+    lines = [TableLine("shop", name, ApplyStatus.COMMITTED, added_bytes=count) for name, count in (("a", 30), ("b", 4))]
+    result = Result("shop", 3, ResultStatus.DONE, tables=lines, cpu_seconds=1.5)
+    document = published("shop", Result.from_document(result.document()), {}, 1.0).document()
+    assert (document["cpu_seconds"], document["added_bytes"]) == (1.5, 34)
+    assert [table["added_bytes"] for table in document["tables"]] == [30, 4]
+    assert BatchResult.from_document(document).document() == document
+
+
 def test_the_exit_code_is_the_same_for_an_error_and_for_its_document() -> None:
     for code, expected in (("configuration", CONFIGURATION), ("format.unknown", CONFIGURATION), ("land.memory", DATA)):
         assert exit_code(DataError.from_document({"code": code, "message": "no"})) == expected

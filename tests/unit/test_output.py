@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_cdc.commands.output import complain, guarded, print_json, print_table
 from airflow_provider_cdc.commands.show import tables
-from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.errors import REBUILD, ConfigurationError, SinkError
 from airflow_provider_cdc.ledger import Ledger
 
 NAME = "x\nshop.paid  ok\x1b[31m\x9b2J\u202e"
@@ -38,10 +38,21 @@ def test_what_libraries_print_is_not_among_the_json(fails: bool, capsys: pytest.
         print_json({"status": "done"})
         return 0
 
-    assert guarded(work, as_json=True) == (2 if fails else 0)
+    assert guarded(work, Namespace(json=True)) == (2 if fails else 0)
     printed = capsys.readouterr()
     assert json.loads(printed.out)["status"] == ("failed" if fails else "done")
     assert "a library warns" in printed.err
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_to_do_names_the_file_of_the_pipeline(as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    def work() -> int:
+        raise SinkError("sink.missing", "the table is gone", where={"table": "shop.a"}, hint=REBUILD)
+
+    assert guarded(work, Namespace(pipeline="/opt/my shop.yaml", json=as_json)) == 3
+    printed = capsys.readouterr()
+    command = "`airflow-cdc rebuild '/opt/my shop.yaml' shop.a`"
+    assert command in printed.err and (not as_json or command in json.loads(printed.out)["error"]["hint"])
 
 
 def test_problems_cannot_forge_a_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -122,7 +123,8 @@ def test_a_group_longer_than_a_part_is_read_whole() -> None:
 def test_the_result_of_several_batches_has_their_sums_and_the_last_state() -> None:
     def of(seq: int, upserts: int, state: TableStatus, status: ResultStatus) -> BatchResult:
         table = TableResult("shop", "orders", "merge", upserts, 1, state, seq)
-        return BatchResult("shop", seq, status, upserts, {"insert": upserts}, 1, tables=[table], phases={"land": 0.5})
+        result = BatchResult("shop", seq, status, upserts, {"insert": upserts}, 1, tables=[table], phases={"land": 0.5})
+        return replace(result, cpu_seconds=None if seq == 1 else 1.5, added_bytes=100 * seq)
 
     one = of(1, 5, TableStatus.WAITING, ResultStatus.WAITING)
     assert joined([one]) is one
@@ -136,6 +138,7 @@ def test_the_result_of_several_batches_has_their_sums_and_the_last_state() -> No
     )
     assert both.tables == [TableResult("shop", "orders", "merge", 12, 2, TableStatus.OK, 2)]
     assert (both.schema_changes, both.phases) == (2, {"land": 1.0})
+    assert (both.cpu_seconds, both.added_bytes) == (1.5, 300)
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,7 @@ class TableLine(Document):
     :param contradictions: changes that did not find what the log says, by kind.
     :param agreed: rows before changes that had all values that the log says; of a comparison the equal rows.
     :param differences: of a comparison the first rows that differ.
+    :param added_bytes: of the files that the commit added.
     """
 
     database: str
@@ -147,6 +148,7 @@ class TableLine(Document):
     contradictions: dict[str, int] = field(default_factory=dict)
     agreed: int = 0
     differences: list[Difference] = field(default_factory=list)
+    added_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -178,6 +180,8 @@ class Result(Document):
     :param lake: the lake that the batch was written to, or that was adopted; None for jobs that write to none.
     :param lake_batches: batches of the lake that the ledger does not know: ``seq``, ``claim`` and ``result`` of each;
         ``folded`` where one stands for all batches up to it. Of a job that shortens the change log only that one.
+    :param cpu_seconds: of the engine's process and the processes that it waited for: on Spark those of the driver's
+        Python, not of the JVM and of executors. None where nobody measured.
     """
 
     pipeline: str
@@ -210,6 +214,7 @@ class Result(Document):
     expired: ExpiredLog = field(default_factory=ExpiredLog)
     fingerprint: str = ""
     lake: LakeIdentity | None = None
+    cpu_seconds: float | None = None
     version: int = DOCUMENT_VERSION
 
     def document(self) -> dict[str, Any]:

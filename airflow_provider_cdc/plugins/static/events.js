@@ -4,14 +4,17 @@
 import { Fragment, h, useState } from "./react.js";
 import { pipelinePath, useAnswer } from "./data.js";
 import { Ago, Answered, Button, Older, RunLink, Section, State, Table, Time, code, column, muted, numbers } from "./parts.js";
-import { changesText, duration, number, plural } from "./texts.js";
+import { bytes, changesText, duration, number, plural, zone } from "./texts.js";
 
-/** Say how long a batch took, and how long its parts. */
+/** Say how long a batch took, how long its parts, and what it cost of the processor and of the store. */
 function Cost({ batch }) {
   if (batch.progress) return batch.progress.text;
   if (batch.seconds === null) return "–";
   const parts = Object.entries(batch.phases ?? {}).map(([name, seconds]) => `${name} ${duration(seconds)}`).join(", ");
-  return h(Fragment, null, h("span", { className: "cdc-unbroken" }, duration(batch.seconds)), parts && muted(` ${parts}`));
+  const cpu = batch.cpu_seconds === null ? "" : `CPU ${duration(batch.cpu_seconds)}`;
+  const written = batch.added_bytes === null ? "" : bytes(batch.added_bytes);
+  const cost = h("span", { className: "cdc-unbroken" }, [duration(batch.seconds), cpu, written].filter(Boolean).join(", "));
+  return h(Fragment, null, cost, parts && muted(` ${parts}`));
 }
 
 export function BatchesSection({ ledger, name, seq }) {
@@ -28,8 +31,8 @@ export function BatchesSection({ ledger, name, seq }) {
       h("span", { className: "cdc-code", title: b.warnings?.join("\n") }, b.code ?? (b.warnings ? "catalog" : "")),
     ],
   }));
-  const head = [numbers("Batch"), column("Result"), column("Until (UTC)"), column("At (UTC)"), numbers("Records"), column("Changes"), numbers("DDL"), numbers("Tables"),
-    numbers("Quarantined"), column("Took"), column("Engine"), column("Run"), column("Code")];
+  const head = [numbers("Batch"), column("Result"), column(`Until (${zone()})`), column(`At (${zone()})`), numbers("Records"), column("Changes"), numbers("DDL"), numbers("Tables"),
+    numbers("Quarantined"), column("Cost"), column("Engine"), column("Run"), column("Code")];
   return h(Section, { title: "Batches" }, h(Answered, { answer }, (data) => h(Fragment, null,
     h(Table, { head, rows: rows(data), empty: "No batch." }),
     h(Older, { before: data.before, atNewest: before === null, onMove: setBefore }))));
@@ -44,7 +47,7 @@ export function SchemaSection({ ledger, name }) {
     cells: [number(c.seq), h(Time, { at: c.source_time }), c.database, c.snapshot ? "snapshot" : h(Kind, { kind: c.kind }),
       code(c.statement || `records describe ${c.describes.join(", ")}`)],
   }));
-  const head = [numbers("Batch"), column("Source time (UTC)"), column("Database"), column("Kind"), column("Statement, without its values")];
+  const head = [numbers("Batch"), column(`Source time (${zone()})`), column("Database"), column("Kind"), column("Statement, without its values")];
   return h(Section, { title: "Schema changes" }, h(Answered, { answer }, (data) => h(Fragment, null,
     h(Table, { head, rows: rows(data), empty: data.of_snapshots ? "No schema change but those of snapshots." : "No schema change." }),
     data.of_snapshots > 0 && h("p", { className: "cdc-note" },

@@ -5,7 +5,8 @@ import { Fragment, Link, h, useCallback, useState } from "./react.js";
 import { PAGE, api, query, useAnswer } from "./data.js";
 import { Ago, Answered, Note, Pager, RunLink, Search, Section, Table, code, column, muted, signOf } from "./parts.js";
 import { Attempt, DagLink, Lag, NextRun, PipelineState } from "./pipeline_parts.js";
-import { duration, number, plural } from "./texts.js";
+import { HOME, PipelinePage } from "./pipeline.js";
+import { clock, duration, number, plural, zone } from "./texts.js";
 
 const FIRST_PIPELINE = `name: shop
 source:
@@ -33,6 +34,8 @@ function Welcome({ title, children }) {
 const NO_LEDGER = h(Welcome, { title: "There is no ledger yet: the first batch creates it" },
   h("p", null, "Have batches run already? Then the api-server looks elsewhere than they do: compare page_ledgers in the section [cdc] with the ledger of the pipelines, and of a file AIRFLOW_HOME and the mounted folders."));
 
+const NOT_OF_THIS_DAG = h(Note, null, "No pipeline has run in this DAG. ", h(Link, { to: HOME }, "All pipelines"));
+
 /** Count the pipelines by group of states; each count is a filter. */
 function Strip({ counts, group, ledger, at }) {
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
@@ -43,7 +46,7 @@ function Strip({ counts, group, ledger, at }) {
   const shown = Object.entries(counts).filter(([name, count]) => count > 0 || name === group);
   return h("nav", { className: "cdc-strip", "aria-label": "Pipelines by state" },
     shown.map(([name, count]) => filter(name, `${signOf(name)} ${number(count)} ${name}`)),
-    filter(null, `all ${number(all)}`), muted(`as of ${at.toISOString().slice(11, 19)} UTC`));
+    filter(null, `all ${number(all)}`), muted(`as of ${clock(at).slice(11)} ${zone()}`));
 }
 
 const SPARK = { width: 104, height: 22 };
@@ -92,16 +95,21 @@ function row(p, ledger, dags) {
 
 const HEAD = [column("Pipeline"), column("State"), column("Lag"), column("Tables"), column("Source time"), column("Last batch"), column("Next run"), column("DAG")];
 
-function LedgerPipelines({ ledger, single, group }) {
+/** Show pipelines of a ledger; in a tab those of its DAG and task, and where that is one, its page. */
+function LedgerPipelines({ ledger, single, group, tab }) {
   const [search, setSearch] = useState("");
   const [at, setAt] = useState({ group, offset: 0 });
   const offset = at.group === group ? at.offset : 0;
-  const answer = useAnswer(api(`pipelines?${query({ ledger, search, group, offset, limit: PAGE })}`));
+  const answer = useAnswer(api(`pipelines?${query({ ledger, search, group, ...tab, offset, limit: PAGE })}`));
   const look = useCallback((text) => { setSearch(text); setAt({ group, offset: 0 }); }, [group]);
   const empty = search ? "No pipeline or DAG has such a name." : group ? `No pipeline is ${group}.` : "You may see no pipeline.";
+  if (tab && answer.data?.pipelines && !search && !group) {
+    if (single && answer.data.total === 1) return h(PipelinePage, { name: answer.data.pipelines[0].name, ledger, seq: null });
+    if (answer.data.total === 0) return single ? NOT_OF_THIS_DAG : null;
+  }
   const tools = h(Search, { value: search, onChange: look, label: "Pipeline or DAG" });
   return h(Section, { title: single ? "Pipelines" : `Ledger ${ledger}`, tools },
-    h(Answered, { answer, missing: NO_LEDGER }, (data) => h(Fragment, null,
+    h(Answered, { answer, missing: tab ? NOT_OF_THIS_DAG : NO_LEDGER }, (data) => h(Fragment, null,
       data.total + data.hidden === 0 && !search && !group
         ? h(Welcome, { title: "No pipeline has run yet" })
         : h(Fragment, null,
@@ -111,11 +119,12 @@ function LedgerPipelines({ ledger, single, group }) {
       h(Pager, { offset, shown: data.pipelines.length, total: data.total, onMove: (to) => setAt({ group, offset: to }) }))));
 }
 
-/** Show the pipelines of all ledgers; of one of them only a group of states, if that is asked for. */
-export function PipelineList({ group, of }) {
+/** Show the pipelines of all ledgers; of one of them only a group of states, if that is asked for.
+ *  In a tab of Airflow's own pages those of its DAG and task: { dag, task }. */
+export function PipelineList({ group, of, tab }) {
   const answer = useAnswer(api("ledgers"));
   return h(Answered, { answer }, ({ ledgers }) =>
     ledgers.length === 0
       ? h(Note, null, "The option ", code("page_ledgers"), " of the section [cdc] names no ledger.")
-      : ledgers.map((ledger) => h(LedgerPipelines, { key: ledger, ledger, single: ledgers.length === 1, group: of === ledger ? group : null })));
+      : ledgers.map((ledger) => h(LedgerPipelines, { key: ledger, ledger, single: ledgers.length === 1, group: of === ledger ? group : null, tab })));
 }

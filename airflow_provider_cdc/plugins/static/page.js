@@ -8,7 +8,8 @@ import { Fragment, h, useEffect, useSearchParams } from "./react.js";
 import { PipelineList } from "./list.js";
 import { PipelinePage } from "./pipeline.js";
 
-function CdcPage() {
+/** Show the page; Airflow names DAG and task where it is a tab of one. */
+function CdcPage({ dagId, taskId }) {
   const [parameters] = useSearchParams();
   const name = parameters.get("pipeline");
   const seq = Number.parseInt(parameters.get("seq"), 10);
@@ -20,10 +21,18 @@ function CdcPage() {
     document.head.append(link);
     return () => link.remove();
   }, []);
+  useEffect(() => {
+    if (dagId) return undefined; // Airflow names the DAG
+    const before = document.title;
+    document.title = `${name ?? "CDC pipelines"} - ${before}`;
+    return () => { document.title = before; };
+  }, [dagId, name]);
   return h("main", { className: "cdc" },
     name === null
-      ? h(Fragment, null, h("h1", null, "CDC pipelines"), h(PipelineList, { group: parameters.get("group"), of: parameters.get("ledger") }))
+      ? h(Fragment, null, !dagId && h("h1", null, "CDC pipelines"),
+        h(PipelineList, { group: parameters.get("group"), of: parameters.get("ledger"), tab: dagId && { dag: dagId, task: taskId } }))
       : h(PipelinePage, { key: name, name, ledger: parameters.get("ledger"), seq: Number.isNaN(seq) ? null : seq }));
 }
 
 globalThis["CDC pipelines"] = CdcPage;
+globalThis.CDC = CdcPage; // the tabs' name

@@ -3,19 +3,19 @@
 
 import { Fragment, Link, h, useEffect, useState } from "./react.js";
 import { PAGE, query } from "./data.js";
-import { ago, clock, moment, number } from "./texts.js";
+import { ago, clock, moment, number, zone } from "./texts.js";
 
-/** Show a time as ISO text in UTC, to the second, with its age as tooltip. */
+/** Show a time as ISO text, to the second, with its age as tooltip. */
 export function Time({ at }) {
   if (at === null || at === undefined) return h("span", { className: "cdc-muted" }, "–");
   if (Number.isNaN(moment(at).getTime())) return h("span", null, String(at));
-  return h("time", { dateTime: moment(at).toISOString(), title: `${ago(at)} (UTC)` }, clock(at));
+  return h("time", { dateTime: moment(at).toISOString(), title: `${ago(at)} (${zone()})` }, clock(at));
 }
 
 /** Show how long ago a time is, with the time as tooltip. */
 export function Ago({ at, say = ago }) {
   if (at === null || at === undefined) return h("span", { className: "cdc-muted" }, "–");
-  return h("time", { dateTime: moment(at).toISOString(), title: `${clock(at)} UTC` }, say(at));
+  return h("time", { dateTime: moment(at).toISOString(), title: `${clock(at)} ${zone()}` }, say(at));
 }
 
 // A sign for each group of states: nothing is shown by colour alone.

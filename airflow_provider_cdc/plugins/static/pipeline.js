@@ -9,7 +9,10 @@ import { BatchesSection, QuarantineSection, SchemaSection } from "./events.js";
 import { HistorySection, ReadSince, TablesSection } from "./tables.js";
 import { NeedsSection } from "./needs.js";
 import { TimelineSection } from "./timeline.js";
-import { number, plural } from "./texts.js";
+import { number, plural, zone } from "./texts.js";
+
+/** The page's place in Airflow's UI; its tabs have others. */
+export const HOME = "/plugin/cdc";
 
 function Facts({ pipeline, dag }) {
   const { batch, lag, tables } = pipeline;
@@ -17,7 +20,7 @@ function Facts({ pipeline, dag }) {
     ["State", h(PipelineState, { pipeline })],
     pipeline.attempt && ["Last attempt failed", h(Attempt, { attempt: pipeline.attempt })],
     ["Lag", h(Lag, { lag, since: pipeline.unsettled_since })],
-    pipeline.unsettled_since && ["Not applied since (UTC)",
+    pipeline.unsettled_since && [`Not applied since (${zone()})`,
       h(Fragment, null, h(Time, { at: pipeline.unsettled_since }), h(ReadSince, { records: pipeline.unsettled_records }))],
     ["Tables", `${number(tables.parked)} parked, ${number(tables.waiting)} waiting, ${number(tables.ok)} ok`],
     ["Last batch", batch ? h(Fragment, null, `${number(batch.seq)} (${batch.outcome ?? batch.status}), `, h(Ago, { at: batch.committed_at ?? batch.planned_at })) : "–"],
@@ -39,7 +42,7 @@ function Equality({ ledger, name }) {
       e.contradictions && `${plural(e.contradictions, "change")} did not find what the log says`,
       e.quarantined && `${plural(e.quarantined, "record")} left out, last by batch ${e.quarantined_seq}; which of them were replayed since, the ledger does not know`,
     ].filter(Boolean);
-    const time = h(Fragment, null, h(Time, { at: e.source_time }), " UTC");
+    const time = h(Fragment, null, h(Time, { at: e.source_time }), ` ${zone()}`);
     return h("div", { className: "cdc-equal" },
       against.length === 0
         ? h(Fragment, null, h("span", { "aria-hidden": "true" }, "✓ "), e.tables === 1 ? "The one table equals the source at " : `All ${plural(e.tables, "table")} equal the source at `, time)
@@ -53,7 +56,7 @@ export function PipelinePage({ ledger: asked, name, seq }) {
   const [table, setTable] = useState(null);
   const answer = useAnswer(pipelinePath(asked, name, ""));
   return h(Fragment, null,
-    h("nav", { className: "cdc-path" }, h(Link, { to: { search: "" } }, "All pipelines")),
+    h("nav", { className: "cdc-path" }, h(Link, { to: HOME }, "All pipelines")),
     h("h1", null, name),
     h(Answered, { answer }, ({ pipeline, dags, ledger: { name: ledger } }) => h(Fragment, null,
       h(Facts, { pipeline, dag: dags?.[pipeline.dag] }),

@@ -4,7 +4,7 @@
 import { Fragment, h, useCallback, useState } from "./react.js";
 import { PAGE, pipelinePath, useAnswer } from "./data.js";
 import { Answered, Button, Older, Pager, Search, Section, State, Table, Time, column, numbers } from "./parts.js";
-import { age, changesText, number, plural } from "./texts.js";
+import { age, changesText, number, plural, zone } from "./texts.js";
 
 /** Say how much of the log was read since a table stopped: what it lacks is among these records. */
 export function ReadSince({ records, bound }) {
@@ -33,7 +33,7 @@ export function TablesSection({ ledger, name, onTable, chosen }) {
       h("span", { className: "cdc-location" }, t.location),
     ],
   }));
-  const head = [column("Table"), column("State"), column("Reason or note"), column("Applied up to (source time, UTC)"), column("Proved"), numbers("Columns"), numbers("Version"), numbers("Batch"), column("Location")];
+  const head = [column("Table"), column("State"), column("Reason or note"), column(`Applied up to (source time, ${zone()})`), column("Proved"), numbers("Columns"), numbers("Version"), numbers("Batch"), column("Location")];
   return h(Section, { title: "Tables", tools }, h(Answered, { answer }, (data) => h(Fragment, null,
     h(Table, { head, rows: rows(data), empty: view.search || view.state ? "No table matches." : "No table yet." }),
     h(Pager, { offset: view.offset, shown: data.tables.length, total: data.total, onMove: (offset) => setView({ ...view, offset }) }))));
@@ -65,7 +65,7 @@ export function HistorySection({ ledger, name, table, onClose }) {
       number(v.column_count),
     ],
   }));
-  const head = [numbers("Batch"), column("Committed (UTC)"), column("Name"), column("State"), column("Reason"), column("Columns changed"), numbers("Columns")];
+  const head = [numbers("Batch"), column(`Committed (${zone()})`), column("Name"), column("State"), column("Reason"), column("Columns changed"), numbers("Columns")];
   return h(Section, { title: "History of the table", tools: h(Button, { onClick: onClose }, "Close") }, h(Answered, { answer }, (data) => h(Fragment, null,
     h(Table, { head, rows: rows(data), empty: "Nothing changed in the batches that were looked through." }),
     h(Older, { before: data.before, atNewest: before === null, onMove: setBefore }))));

@@ -11,13 +11,38 @@ export function duration(seconds) {
   return `${Math.round(seconds / 86_400)} d`;
 }
 
+/** Return bytes as files are measured. */
+export function bytes(count) {
+  const power = Math.max(0, Math.min(4, Math.floor(Math.log10(Math.max(count, 1)) / 3)));
+  const value = count / 1000 ** power;
+  return `${power && value < 10 ? Math.round(value * 10) / 10 : Math.round(value)} ${["B", "kB", "MB", "GB", "TB"][power]}`;
+}
+
 export const number = (value) => (value === null || value === undefined ? "–" : value.toLocaleString("en-US"));
 export const plural = (count, one) => `${number(count)} ${one}${count === 1 ? "" : "s"}`;
 
 /** Return a moment; source times are microseconds. */
 export const moment = (at) => new Date(typeof at === "number" ? at / 1000 : at);
-/** Return a moment as ISO text in UTC, to the second. */
-export const clock = (at) => moment(at).toISOString().replace("T", " ").slice(0, 19);
+
+const BROWSERS = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** Return the time zone of Airflow's UI: the one that the user chose, else the browser's. */
+export function zone() {
+  try {
+    return JSON.parse(globalThis.localStorage.getItem("timezone")) || BROWSERS;
+  } catch {
+    return BROWSERS;
+  }
+}
+
+const formats = {}; // by time zone: one takes long to make
+
+/** Return a moment as ISO text in the UI's time zone, to the second. */
+export function clock(at) {
+  const timeZone = zone();
+  formats[timeZone] ??= new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" });
+  return formats[timeZone].format(moment(at));
+}
 export const age = (at) => duration((Date.now() - moment(at).getTime()) / 1000);
 export const ago = (at) => `${age(at)} ago`;
 

@@ -4,7 +4,7 @@
 import { Fragment, Link, h, useEffect, useState } from "./react.js";
 import { REFRESH_MS, pipelinePath, query, server, useAnswer } from "./data.js";
 import { Answered, Button, Note, Section, dagPath, runPath } from "./parts.js";
-import { clock, duration, number, plural } from "./texts.js";
+import { clock, duration, number, plural, zone } from "./texts.js";
 
 const SPANS = { "6 hours": 6, "24 hours": 24, "7 days": 24 * 7, "30 days": 24 * 30 };
 const PLOT = { width: 1200, left: 92, right: 12, top: 12, lag: 150, lane: 24, bottom: 26 };
@@ -93,7 +93,7 @@ function Plot({ data, member, runs, name, ledger }) {
   const y = (value) => PLOT.top + PLOT.lag * (1 - Math.max(value, 0) / top);
   const spell = member === "seconds" ? duration : number;
   const { times, days } = ticks(since, until);
-  const label = (at) => new Date(at).toISOString().slice(...(days ? [5, 10] : [11, 16]));
+  const label = (at) => clock(at).slice(...(days ? [5, 10] : [11, 16]));
   const lines = unbroken(points);
   const line = (run) => run.map((p, n) => `${n ? "L" : "M"}${x(p.at).toFixed(1)} ${y(p.value).toFixed(1)}`).join("");
   const worst = Math.max(...known.map((p) => p.value));
@@ -114,7 +114,7 @@ function Plot({ data, member, runs, name, ledger }) {
     lines.map((run, n) => h("path", { key: `a${n}`, className: "cdc-area", d: `${line(run)}L${x(run.at(-1).at).toFixed(1)} ${y(0)}L${x(run[0].at).toFixed(1)} ${y(0)}Z` })),
     lines.map((run, n) => h("path", { key: n, className: "cdc-line", d: line(run) })),
     points.map((p) => p.value !== null && h("circle", { key: p.at, className: lines.some((run) => run.length === 1 && run[0] === p) ? "cdc-point-alone" : "cdc-point", cx: x(p.at), cy: y(p.value), r: 3 },
-      h("title", null, `${new Date(p.at).toISOString().slice(0, 19)}Z: ${spell(p.value)}`))),
+      h("title", null, `${clock(p.at)}: ${spell(p.value)}`))),
     rows.map(([title, marks], n) => h("g", { key: title, role: "list", "aria-label": title },
       text(PLOT.left - 8, lane(n) + 4, "end", title),
       marks.filter((m) => m.at >= since && m.at <= until).map((m) => h(Mark, { ...m, x: x(m.at), y: lane(n), key: m.key })))),
@@ -146,7 +146,7 @@ export function TimelineSection({ ledger, name, dag }) {
   const runs = useAnswer(since && dag && server(`api/v2${dagPath(dag)}/dagRuns?${query({ run_after_gte: since, order_by: "-run_after", limit: MOST_RUNS })}`));
   const choice = (all, value, set) => all.map((one) => h(Button, { key: one, pressed: one === value, onClick: () => set(one) }, one));
   const tools = h(Fragment, null, choice(["seconds", "records"], member, setMember), h("span", { className: "cdc-gap" }), choice(Object.keys(SPANS), span, setSpan));
-  return h(Section, { title: "Lag and events (UTC)", tools }, h(Answered, { answer }, (data) => h(Fragment, null,
+  return h(Section, { title: `Lag and events (${zone()})`, tools }, h(Answered, { answer }, (data) => h(Fragment, null,
     h("div", { className: "cdc-wide" }, h(Plot, { data, member, runs: runs.data?.dag_runs ?? [], name, ledger })),
     h(Key),
     data.more_batches && h(Note, null, "Only the newest 300 batches of this time are drawn."))));

@@ -47,6 +47,13 @@ def logged_files(storage: Storage, version: int, paths: Collection[str]) -> dict
     return actions
 
 
+def added_bytes(storage: Storage, version: int) -> int:
+    """Return the bytes of the data files that a version's commit added; one whose rows only go is none of them."""
+    actions = _commit(storage, version)
+    removed = {action["remove"]["path"] for action in actions if "remove" in action}
+    return sum(action["add"]["size"] for action in actions if "add" in action and action["add"]["path"] not in removed)
+
+
 def _commit(storage: Storage, number: int) -> list[dict[str, Any]]:
     name = f"_delta_log/{number:020d}.json"
     with storage.open_file(name) as stream:

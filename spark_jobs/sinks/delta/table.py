@@ -32,6 +32,7 @@ from spark_jobs.sinks.delta.data_files import DataFiles
 from spark_jobs.sinks.delta.deletion_vectors import FEATURE, deleted_rows
 from spark_jobs.sinks.delta.file_statistics import bounded_columns
 from spark_jobs.sinks.delta.key_merge import KeyMerge
+from spark_jobs.sinks.delta.logged_files import added_bytes
 from spark_jobs.sinks.delta.row_removal import RowRemoval
 from spark_jobs.sinks.delta.sink_errors import Cause, cause_of, reading_error, writing_error
 from spark_jobs.sinks.delta.stored_files import (
@@ -214,6 +215,10 @@ class DeltaLocation:
         counts = self.actions.column("num_records")
         rows = None if counts.null_count else (pc.sum(counts).as_py() or 0) - sum(map(len, self.deleted.values()))
         return TableSize(rows, self.file_bytes)
+
+    def added_bytes(self) -> int:
+        """Return the bytes of the data files that the version's commit added, read from its log alone."""
+        return added_bytes(self.storage, self.table.version())
 
     def rows(self, keys: pa.Table | None = None) -> pa.Table:
         """Return all rows, columns in the table's order; with keys only those that may have one of them."""

@@ -10,7 +10,7 @@ from deltalake.transaction import RemoveAction
 
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.arrays import IntArray
-from spark_jobs.sinks.commits import Choice
+from spark_jobs.sinks.commits import ADDED_BYTES, Choice
 from spark_jobs.sinks.contract import Action, WrittenRows
 from spark_jobs.sinks.delta import by_delta_rs
 from spark_jobs.sinks.delta.data_files import DataFiles
@@ -41,6 +41,8 @@ class TaskWriter:
             _write_by_delta_rs(target, action)
             # nothing replaced by nothing makes no commit
             version = before + 1 if len(action.rows) else min(before + 1, target.newest_version())
+            if version > before:
+                action.commit.facts[ADDED_BYTES] = target.at_version(version).added_bytes()
         TableCommits(target).write_due_checkpoint(version)
         return version
 
@@ -102,6 +104,7 @@ def _write_files(target: DeltaLocation, action: Action, *, on_read: bool) -> Non
     # from here on the files stay: a commit that seems to fail may have gone through
     added = [*(file for part in action.parts for file in part.added), *added]
     mode = {"create": "error", "overwrite": "overwrite"}.get(action.verb, "append")
+    action.commit.facts.setdefault(ADDED_BYTES, sum(file.size for file in added))
     commits = TableCommits(target, action.columns)
     commits.commit_files(_numbered(files.schema), added, removed, mode, action.commit, deleted)
 

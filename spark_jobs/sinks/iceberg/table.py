@@ -139,6 +139,11 @@ class IcebergTable:
             return None
         return 0 if self.snapshot is None else int(self.snapshot.sequence_number or 0)
 
+    def added_bytes(self) -> int:
+        """Return the bytes of the files that the version's commit added, those of deletes included."""
+        summary = None if self.snapshot is None else self.snapshot.summary
+        return 0 if summary is None else int(summary["added-files-size"] or 0)
+
     @property
     def schema(self) -> pa.Schema:
         """The table's columns."""

@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.apply.row_sets import matched, matched_by_value
 from airflow_provider_cdc.core.apply.target_schema import TargetSchema
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
-from spark_jobs.sinks.commits import Choice
+from spark_jobs.sinks.commits import ADDED_BYTES, Choice
 from spark_jobs.sinks.contract import Action, WrittenRows
 from spark_jobs.sinks.iceberg.batch_commit import Stage
 from spark_jobs.sinks.iceberg.catalogs import reaching
@@ -73,6 +73,8 @@ class TaskWriter:
         if shared is not None and keys is not None:
             shared.put(target, action, commit, change.added, keys)
             return None
+        added = (*change.added, *change.deletes)
+        action.commit.facts.setdefault(ADDED_BYTES, sum(file.file_size_in_bytes for file in added))
         # from here on the files stay: a commit that seems to fail may have gone through
         operation = _OPERATIONS.get(action.verb, Operation.OVERWRITE)
         if self._stage is None:

@@ -95,6 +95,14 @@ def test_panels_lie_side_by_side() -> None:
     assert len({panel["id"] for panel in panels()}) == len(panels())
 
 
+def test_promtool_sees_every_alert_ring() -> None:
+    tests = yaml.safe_load((FOLDER / "prometheus-tests.yaml").read_text())["tests"]
+    seen = {case["alertname"] for test in tests for case in test.get("alert_rule_test", ()) if case.get("exp_alerts")}
+    asked = [case for test in tests for case in test.get("promql_expr_test", ())]
+    seen |= {name for case in asked for name in re.findall(r'alertname="(\w+)"', str(case["exp_samples"]))}
+    assert seen == {rule["alert"] for rule in rules() if "alert" in rule}
+
+
 @pytest.mark.parametrize(("verb", "file"), [("check", "prometheus-rules.yaml"), ("test", "prometheus-tests.yaml")])
 def test_rules_are_those_of_prometheus(verb: str, file: str) -> None:
     promtool = shutil.which("promtool")

@@ -91,7 +91,7 @@ RESULTS = {
         batch(
             ResultStatus.DONE, records=90, schema_changes=2, quarantined=1, parked=[], waiting=[],
             tables=[TableResult("shop", "a", "append", 50, 0), TableResult("shop", "b", "merge", 7, 3)],
-            lossy={"rounded": 4}, phases={"land": 1.0, "apply": 0.5},
+            lossy={"rounded": 4}, phases={"land": 1.0, "apply": 0.5}, cpu_seconds=1.25, added_bytes=4096,
         ),
         [
             ("counter", "cdc.batch.done", 1),
@@ -99,11 +99,13 @@ RESULTS = {
             ("counter", "cdc.quarantined", 1),
             ("counter", "cdc.applied.upserts", 57),
             ("counter", "cdc.applied.deletes", 3),
+            ("counter", "cdc.added.bytes", 4096),
             ("counter", "cdc.ddl.applied", 2),
             ("counter", "cdc.lossy.rounded", 4),
             ("gauge", "cdc.tables.parked", 0),
             ("gauge", "cdc.tables.waiting", 0),
             ("timer", "cdc.batch.duration", timedelta(seconds=2.5)),
+            ("timer", "cdc.batch.cpu", timedelta(seconds=1.25)),
             ("timer", "cdc.phase.apply", timedelta(seconds=0.5)),
             ("timer", "cdc.phase.land", timedelta(seconds=1)),
         ],

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const [script] = process.argv.slice(2);
-const { search, answers } = JSON.parse(readFileSync(0, "utf8"));
+const { search, answers, tab, zone } = JSON.parse(readFileSync(0, "utf8"));
 
 // ---- a React with the parts that the script uses
 
@@ -72,10 +72,12 @@ const Link = ({ to, title, children }) => React.createElement("a", { to: typeof 
 globalThis.ReactRouterDOM = { Link, useSearchParams: () => [new URLSearchParams(search)] };
 globalThis.document = {
   baseURI: "http://airflow/",
+  title: "Airflow",
   visibilityState: "visible",
   createElement: () => ({ remove: () => {} }),
   head: { append: () => {} },
 };
+globalThis.localStorage = { getItem: (key) => (key === "timezone" && zone ? JSON.stringify(zone) : null) };
 globalThis.setInterval = () => 0;
 globalThis.setTimeout = () => 0;
 globalThis.fetch = async (address) => {
@@ -88,8 +90,8 @@ await import(pathToFileURL(script).href);
 let page = "";
 for (let round = 0; round < 20 && dirty; round += 1) {
   [dirty, effects] = [false, []];
-  page = html(React.createElement(globalThis["CDC pipelines"]), "");
+  page = html(React.createElement(globalThis[tab ? "CDC" : "CDC pipelines"], tab), "");
   effects.forEach((effect) => effect());
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
 }
-process.stdout.write(page);
+process.stdout.write(`<title>${document.title}</title>${page}`);

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -45,12 +46,17 @@ DAGS = {DAG, "bank_hourly"}
 OK = {"ledger": {"name": "cdc", "state": "ok"}}
 
 
-def rendered(search: str, answers: dict[str, Any]) -> str:
-    """Return the HTML of the page at an address, after its requests were answered."""
+def rendered(search: str, answers: dict[str, Any], tab: dict[str, str] | None = None, zone: str | None = None) -> str:
+    """Return the HTML of the page at an address, after its requests were answered.
+
+    :param tab: what Airflow names to a tab of a DAG or task.
+    :param zone: time zone that was chosen in Airflow's UI, None for the browser's.
+    """
     assert NODE is not None
     command = [NODE, str(HERE / "render.mjs"), str(SCRIPT)]
-    work = json.dumps({"search": search, "answers": answers})
-    done = subprocess.run(command, input=work, capture_output=True, text=True, timeout=60)
+    work = json.dumps({"search": search, "answers": answers, "tab": tab, "zone": zone})
+    environment = {**os.environ, "TZ": "UTC"}
+    done = subprocess.run(command, input=work, capture_output=True, text=True, timeout=60, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -73,6 +79,13 @@ def page_of_one(url: str, name: str, **airflow: Any) -> str:
 
     :param airflow: answers of Airflow's own interface by DAG.
     """
+    html = rendered(f"?pipeline={quote(name)}", answers_of_one(url, name, **airflow))
+    assert "no answer for" not in html and "Loading" not in html, html
+    return html
+
+
+def answers_of_one(url: str, name: str, **airflow: Any) -> dict[str, Any]:
+    """Return the answers for the page of one pipeline, by address; parameters are those of :func:`page_of_one`."""
     now = datetime.now(UTC)
     with Database(url, read_only=True).reading() as c:
         parts = {
@@ -86,10 +99,7 @@ def page_of_one(url: str, name: str, **airflow: Any) -> str:
             "/quarantine": quarantine_rows.quarantine(c, name, before=None),
         }
     answers = {f"pipelines/{quote(name)}{part}": {**OK, **answer} for part, answer in parts.items()}
-    answers |= {f"/api/v2/dags/{dag}/dagRuns": {"dag_runs": runs} for dag, runs in airflow.items()}
-    html = rendered(f"?pipeline={quote(name)}", answers)
-    assert "no answer for" not in html and "Loading" not in html, html
-    return html
+    return answers | {f"/api/v2/dags/{dag}/dagRuns": {"dag_runs": runs} for dag, runs in airflow.items()}
 
 
 @pytest.fixture
@@ -212,10 +222,42 @@ def test_every_part_of_a_filled_ledger_is_shown(url: str) -> None:
     ]  # fmt: skip
     shop = page_of_one(url, "shop")
     assert "<img" not in shop and "&#60;img src=x" in shop
+    assert "3.2 s, CPU 1.3 s, 48 kB" in text(shop)
     quarantine = text(shop.rpartition("<section")[2])
     assert "number_invalid shop.orders price 1 shop.log/0:17 2 2" in quarantine
     assert "record.json_invalid – 1 shop.log/0:18 2 2" in quarantine
     assert "and 2 more records" in quarantine
+
+
+@pytest.mark.parametrize(
+    ("tab", "shown"),
+    [
+        ({"dagId": "bank_hourly"}, "State ok"),  # the one pipeline's own page
+        ({"dagId": DAG}, "crashed crashed"),  # its pipelines
+        ({"dagId": DAG, "taskId": "sync"}, "crashed crashed"),
+        ({"dagId": "other"}, "No pipeline has run in this DAG. All pipelines"),
+    ],
+)
+def test_a_tab_shows_the_pipelines_of_its_dag(tab: dict[str, str], shown: str, url: str) -> None:
+    fill(url)
+    of = pipeline_rows.DagPart(tab["dagId"], tab.get("taskId"))
+    with Database(url, read_only=True).reading() as connection:
+        listed = pipeline_rows.pipeline_page(connection, DAGS, of=of)
+    answers = {**answers_of_one(url, "bank"), "ledgers": {"ledgers": ["cdc"]}, "pipelines": {**OK, **listed}}
+    html = rendered("", answers, tab)
+    assert shown in text(html) and "CDC pipelines" not in text(html) and "Loading" not in html
+    assert 'to="/plugin/cdc"' in html or tab["dagId"] == DAG
+    assert ("by_hand" in html, "not shown" in html) == (False, False)
+
+
+def test_times_are_those_of_the_zone_that_the_ui_shows_and_the_title_names_the_page(url: str) -> None:
+    fill(url)
+    answers = answers_of_one(url, "bank")
+    for zone, shown in ((None, "2026-11-20 09:00:00 UTC"), ("Asia/Tokyo", "2026-11-20 18:00:00 Asia/Tokyo")):
+        html = rendered("?pipeline=bank", answers, zone=zone)
+        assert "<title>bank - Airflow</title>" in html
+        assert f"equal the source at {shown}" in text(html) and f"At ({zone or 'UTC'})" in text(html)
+    assert "<title>Airflow</title>" in rendered("?pipeline=bank", answers, {"dagId": "bank_hourly"}), "Airflow names it"
 
 
 def test_a_command_that_decides_is_not_copied_with_the_one_that_shows(url: str) -> None:

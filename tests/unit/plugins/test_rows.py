@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -80,6 +81,26 @@ def test_a_page_is_a_part_and_a_search_ignores_case(filled: Database) -> None:
         assert names(page_of(connection, DAGS, search="Bank_Hour")) == ["bank"]  # its DAG
         shops = page_of(connection, DAGS, search="shop", group="parked")
     assert (names(shops), shops["total"], shops["counts"]["failing"]) == (["shop"], 1, 1)
+
+
+def test_a_task_has_the_pipelines_that_it_ran_and_a_sensor_those_of_its_dag(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    for name in ("a", "b"):
+        batch(ledger, name, replace(sync_run(9), task_id=f"sync_{name}"))
+    batch(ledger, "a", "ann")  # by hand: the pipeline is still the DAG's
+    batch(ledger, "c", sync_run(9, "bank_hourly"))
+    with Database(url, read_only=True).reading() as connection:
+
+        def of(dag: str, task: str | None = None) -> tuple[list[str], int]:
+            page = page_of(connection, DAGS, of=pipeline_rows.DagPart(dag, task))
+            return names(page), page["counts"]["ok"]
+
+        assert of(DAG) == of(DAG, "received") == (["a", "b"], 2)
+        assert of(DAG, "sync_b") == (["b"], 1)
+        assert of("shop") == ([], 0)
+        assert names(page_of(connection, {"bank_hourly"}, of=pipeline_rows.DagPart(DAG))) == [], (
+            "the user may not read it"
+        )
 
 
 def test_of_one_group_the_one_that_is_so_for_longest_comes_first(url: str) -> None:  # noqa: F811
