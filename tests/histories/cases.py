@@ -37,7 +37,13 @@ class Verdict:
 
 
 def case_of(
-    name: str, seed: int, theme: str | None = None, sizes: Sequence[int] = SIZES, flaws: Collection[str] = ()
+    name: str,
+    seed: int,
+    theme: str | None = None,
+    sizes: Sequence[int] = SIZES,
+    flaws: Collection[str] = (),
+    *,
+    misses: bool = False,
 ) -> Case:
     """Return the case of a seed, always the same.
 
@@ -45,6 +51,7 @@ def case_of(
     :param theme: name of one of :data:`THEMES`, or ``sharded``; None for any of them but that.
     :param sizes: numbers of statements to choose from.
     :param flaws: of the tool, by the names of tests/histories/flaws.py.
+    :param misses: whether the tool may miss statements, and take a new full snapshot then.
     """
     tool = TOOLS[name]
     rnd = random.Random(f"{name} {theme} {seed}")
@@ -67,7 +74,6 @@ def case_of(
         topic_per_table=tool.topics and not clock and rnd.random() < 0.3,
         rows=rnd.choice((1, EVENT_ROWS)) if tool.numbers_records else 1,
         minimal=bool(tool.partial) and rnd.random() < 0.3,
-        resets=False,
         ties=ties,
     )
     if flaws:
@@ -81,6 +87,9 @@ def case_of(
         style = replace(style, log_restarts=(again.randint(first, len(statements)),))
         if not tool.gtids or tool.numbers_records:  # numbers have no files to fall by
             style = replace(style, partitions=1, topic_per_table=False)
+    if misses and tool.connector and not style.log_restarts and again.random() < 0.7:
+        first = again.randint(style.snapshot_after, len(statements) - 1)
+        style = replace(style, missed=(first, first + again.randint(1, 12)))
     batches = rnd.choice((1, 2, 2, 3, 4))
     return Case(
         seed,

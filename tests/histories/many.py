@@ -95,7 +95,7 @@ def run(
         for seed in seeds:
             flaws = some_flaws(name, seed) if kind is Replay and not theme else ()
             try:
-                case = replace(case_of(name, seed, theme, flaws=flaws), sink=sink)
+                case = replace(case_of(name, seed, theme, flaws=flaws, misses=shapes), sink=sink)
                 verdict = judge(case, log, lake, seconds=SHRINK_SECONDS, kind=kind)
             except Exception:  # an error of a library may not be pickled, and would say nothing of the case
                 verdict = Verdict("wrong", (), 0, f"{name} seed {seed}:\n{traceback.format_exc()}")

@@ -38,9 +38,12 @@ class Unit:
     :param repeatable: whether it may be sent again: no, where a repeat looks like a new change.
     :param picture: what the lake must hold once this and all units before it arrived; None inside a statement.
     :param second: of the source.
+    :param begins: whether the tool takes a new full snapshot here. What was sent before stays on its partition when it
+        is sent again: on one that has only rows of the snapshot it would look like another log.
     """
 
     write: Callable[[Sending], list[Record]]
     repeatable: bool = True
     picture: Picture | None = None
     second: int = 0
+    begins: bool = False

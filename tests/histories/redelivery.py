@@ -42,21 +42,23 @@ def sent(
     if by_clock:
         old = [_second_ends(units, index) for index in old]
     result: list[Sent] = []
+    begun = 0
     for index, unit in enumerate(units):
-        records = _sent([unit], Sending.FIRST, unit.picture)
+        begun = index if unit.begins else begun
+        records = _sent(unit, Sending.FIRST, unit.picture)
         if not records and result:  # a statement that the tool does not send
             result[-1] = replace(result[-1], picture=unit.picture)
         result += records
         if unit.repeatable and rnd.random() < doubles:
-            result += _sent([unit], Sending.AGAIN, unit.picture)
+            result += _sent(unit, Sending.AGAIN, unit.picture)
         for _ in range(points.count(index)):
-            stretch = units[rnd.randint(max(0, index - FAR), index) : index + 1]
+            stretch = range(rnd.randint(max(0, index - FAR), index), index + 1)
             # whatever comes again comes whole: a TRUNCATE without the rows behind it empties a table
-            if not by_clock or all(older.repeatable for older in stretch):
-                result += _again(stretch, Sending.AGAIN, unit.picture, by_clock)
+            if not by_clock or all(units[older].repeatable for older in stretch):
+                result += _again(units, stretch, begun, Sending.AGAIN, unit.picture, by_clock)
         for _ in range(old.count(index)):
             start, end = sorted((rnd.randint(0, index), rnd.randint(0, index)))
-            result += _again(units[start : end + 1], Sending.ANYWHERE, unit.picture, by_clock)
+            result += _again(units, range(start, end + 1), begun, Sending.ANYWHERE, unit.picture, by_clock)
     return result
 
 
@@ -67,13 +69,19 @@ def _second_ends(units: Sequence[Unit], index: int) -> int:
     return index
 
 
-def _again(stretch: Sequence[Unit], why: Sending, picture: Picture | None, by_clock: bool) -> Iterator[Sent]:
-    """Send a stretch once more: nothing new, so what the newest complete statement left still holds."""
-    repeated = [unit for unit in stretch if unit.repeatable]
-    for number, unit in enumerate(repeated, 1):
-        yield from _sent([unit], why, None if by_clock and number < len(repeated) else picture)
+def _again(
+    units: Sequence[Unit], stretch: range, begun: int, why: Sending, picture: Picture | None, by_clock: bool
+) -> Iterator[Sent]:
+    """Send a stretch once more: nothing new, so what the newest complete statement left still holds.
+
+    :param begun: the unit that the newest snapshot begins with.
+    """
+    repeated = [number for number in stretch if units[number].repeatable]
+    for number in repeated:
+        still = None if by_clock and number < repeated[-1] else picture
+        yield from _sent(units[number], Sending.FIRST if number < begun else why, still)
 
 
-def _sent(units: Sequence[Unit], why: Sending, picture: Picture | None) -> list[Sent]:
-    records = [record for unit in units for record in unit.write(why)]
+def _sent(unit: Unit, why: Sending, picture: Picture | None) -> list[Sent]:
+    records = unit.write(why)
     return [Sent(record, picture if number == len(records) else None) for number, record in enumerate(records, 1)]

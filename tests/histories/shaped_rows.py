@@ -26,11 +26,16 @@ class Shaped:
     value: Callable[[Row], Any]
 
 
-def unlike(lake: pa.Table, columns: Sequence[Shaped], rows: Sequence[Row]) -> list[str]:
-    """Return what differs between stored rows and those that must be there."""
+def unlike(lake: pa.Table, columns: Sequence[Shaped], rows: Sequence[Row], *, often: bool = True) -> list[str]:
+    """Return what differs between stored rows and those that must be there.
+
+    :param often: whether it counts how often each is there.
+    """
     stored = [stored_values(lake.column(i), column.kind) for i, column in enumerate(columns)]
     actual = Counter(zip(*stored, strict=True)) if stored else Counter({(): lake.num_rows})
     expected = Counter(tuple(column.value(row) for column in columns) for row in rows)
+    if not often:
+        actual, expected = Counter({*actual}), Counter({*expected})
     wrong = [f"too much: {row}" for row in list(actual - expected)[:4]]
     return [*wrong, *(f"missing: {row}" for row in list(expected - actual)[:4])]
 
@@ -44,10 +49,12 @@ def unlike_before(lake: pa.Table, columns: Sequence[Shaped], operation: str, con
     there: dict[tuple[Any, ...], Row] = {}
     rows: list[Row] = []
     for op, row in content.feed or ():
+        if op == "missing":
+            continue
         key = tuple(row[name] for name in content.structure.key) if row else ()
         if op == operation and (op == "delete" or content.structure.key):
             rows.append(row if op == "delete" else there[key])
-        there = {} if op == "truncate" else {**there, key: row}
+        there = {} if op in ("truncate", "snapshot_begin") else {**there, key: row}
     return unlike(lake, columns, rows) if operation == "delete" or content.structure.key else []
 
 
@@ -58,13 +65,31 @@ def lasts(content: Content) -> list[Row]:
     for op, row in content.feed or ():
         if op == "truncate":
             gone, there = [*gone, *there.values()], {}
+        if not row:
             continue
         key = tuple(row[name] for name in content.structure.key)
-        if op == "delete":
+        if op in ("delete", "missing"):
             gone.append(there.pop(key))
         else:
             there[key] = row
     return [*gone, *there.values()]
+
+
+def versions(content: Content, columns: Sequence[Shaped]) -> list[Row]:
+    """Return the rows that there were, one for each change, but for those that a new snapshot read as they were."""
+    there: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    every: list[Row] = []
+    for op, row in content.feed or ():
+        there = {} if op == "truncate" else there
+        if not row:
+            continue
+        key, values = tuple(row[name] for name in content.structure.key), tuple(one.value(row) for one in columns)
+        if op in ("delete", "moved from", "missing"):
+            there.pop(key, None)
+            continue
+        every += [row] * (op != "snapshot" or there.get(key) != values)
+        there[key] = values
+    return every
 
 
 def wrong_spans(ended: pa.Table) -> list[str]:

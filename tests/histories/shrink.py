@@ -96,7 +96,7 @@ def _candidates(case: Case) -> Iterator[Case]:
         {"ties": 0.0},
         {"minimal": False},
         {"log_restarts": case.style.log_restarts[1:]},
-        {"resets": False},
+        {"missed": (0, 0)},
     )
     for change in plain:
         candidate = replace(case, style=replace(case.style, **change))  # type: ignore[arg-type]

@@ -86,6 +86,18 @@ class Table:
         self.dead += [dict(row) for row in rows]
         self.settle()
 
+    def restate(self, seen: Table) -> None:
+        """Take the rows as a new full snapshot reads them: nobody saw what happened to them since.
+
+        :param seen: the table as it was then.
+        """
+        keys = {self.key_of(row) for row in self.rows}
+        went = [row for row in seen.rows if self.key_of(row) not in keys]
+        read = [("snapshot_begin", {}), *(("missing", row) for row in went), *(("snapshot", row) for row in self.rows)]
+        self.feed = [*seen.feed, *((op, dict(row)) for op, row in read)]
+        self.dead = list(seen.dead)
+        self.bury(went)
+
     def settle(self) -> None:
         """Forget rows that went whose key another row has, or went with later."""
         later: set[tuple[Any, ...]] = {self.key_of(row) for row in self.rows}

@@ -30,10 +30,10 @@ def at(file: int, number: int, key: int, value: str, *, partition: int = 0, tabl
     )  # fmt: skip
 
 
-def create(table: str = "t") -> Record:
+def create(table: str = "t", **more: Any) -> Record:
     columns = {"id": "int", "v": "varchar"}
     text = f"CREATE TABLE shop.{table} (id int NOT NULL, v varchar(20), PRIMARY KEY (id))"
-    return ddl(text, 4, time=500, table=table, columns=columns, key=("id",))
+    return ddl(text, 4, time=500, table=table, columns=columns, key=("id",), **more)
 
 
 def pipeline(log: Log, lake: Path, **policy: Any) -> Script:
@@ -153,6 +153,16 @@ def test_records_of_the_old_log_that_come_after_those_of_the_new_one(
     assert caught.value.code == "source.generation_unclear"
     assert caught.value.where == {"record": f"{TOPIC}.shop.t/1:0", "read_before": f"{TOPIC}.shop.t/0"}
     assert script.rows("shop", "t") == {(1, newest[1]): 1}
+
+
+def test_a_create_of_the_old_log_that_comes_after_rows_of_the_new_one(log: Log, lake: Path) -> None:
+    script = pipeline(log, lake)
+    script.send(at(7, 12, 1, "A"), at(10, 13, 1, "B"))  # nothing shows that there was another log
+    script.sync()
+    script.send(create(file="mysql-bin.000010", gtid=f"{SERVER}:11"))
+    with pytest.raises(DataError) as caught:
+        script.sync()
+    assert caught.value.code == "source.generation_unclear"
 
 
 def test_what_a_batch_holds_of_the_old_log_stays_there(log: Log, lake: Path) -> None:

@@ -33,8 +33,8 @@ class Style:
     :param rows: DTS: row changes of one event in the source's log that go out in one record of each partition.
     :param minimal: row images lack what did not change, as the server writes them with ``binlog_row_image=MINIMAL``.
     :param log_restarts: statements before which the source's log begins again at lower places, later than all before.
-    :param resets: Debezium: then GTIDs begin again too, the next statement is in no log if it only writes rows, and a
-        new snapshot follows, as after RESET MASTER.
+    :param missed: Debezium: numbers of the statements that the connector does not see, from the first one on and before
+        the other; it takes a new full snapshot then.
     :param ties: chance that a record is built in the same millisecond as the one before.
     :param flaws: what the tool leaves out or writes otherwise, by the names of tests/histories/flaws.py.
     :param server: ``source.options.server`` of the pipeline, empty where it is not stated.
@@ -53,7 +53,7 @@ class Style:
     rows: int = 1
     minimal: bool = False
     log_restarts: tuple[int, ...] = ()
-    resets: bool = False
+    missed: tuple[int, int] = (0, 0)
     ties: float = 0.0
     flaws: frozenset[str] = frozenset()
     server: str = ""

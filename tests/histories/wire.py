@@ -14,6 +14,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,7 +29,7 @@ from tests.histories.connect_json import (
 )
 from tests.histories.flaws import FILTERED, TWO_WORDS, TYPED_NAMES, as_written, unfiltered
 from tests.histories.records import Record, Sending, Unit
-from tests.histories.row_statements import Insert, Update
+from tests.histories.row_statements import Delete, Insert, ShiftKey, Update
 from tests.histories.source import (
     DdlEvent,
     Event,
@@ -72,7 +73,6 @@ class DebeziumWriter:
 
     def __post_init__(self) -> None:
         self._at = _Place(self.style.file, 4, START)
-        self._began_again = False
         self._clock = 0  # milliseconds
         self._orders = Counter[Name]()  # changes of the transaction by table
 
@@ -90,14 +90,30 @@ class DebeziumWriter:
         for number in range(self.style.snapshot_after, len(statements)):
             if number in self.style.log_restarts:
                 self._begin_log()
-                if self.style.resets:
-                    if isinstance(statements[number], Insert | Update):
-                        self.source.run(statements[number])
-                        self._advance()
-                        yield from self._snapshot()
-                        continue
-                    yield from self._snapshot()
-            yield from self._statement(statements[number])
+            if number == self.style.missed[0] < self.style.missed[1]:
+                yield from self._miss(statements[slice(*self.style.missed)])
+            if number not in range(*self.style.missed):
+                yield from self._statement(statements[number])
+
+    def _miss(self, statements: Sequence[Statement]) -> Iterator[Unit]:
+        """Let the source carry out statements while the connector is away, which then takes a new full snapshot.
+
+        DDL, and what leaves a table without rows, does not happen: no row of the snapshot shows it.
+        """
+        seen = deepcopy(self.source.tables)
+        for statement in (*statements, *(Delete(name, (self.rnd.randrange(100),)) for name in seen)):
+            before = deepcopy(self.source.tables)
+            if isinstance(statement, Insert | Update | ShiftKey | Delete):
+                self.source.run(statement)
+            if any(before[name].rows and not table.rows for name, table in self.source.tables.items()):
+                self.source.tables = before
+        for name, table in self.source.tables.items():
+            if table.rows:
+                table.restate(seen[name])
+        self._advance()
+        first, *others = self._snapshot()
+        yield replace(first, begins=True)
+        yield from others
 
     def _statement(self, statement: Statement) -> Iterator[Unit]:
         events = as_written(self.source.run(statement), self.style.flaws, self.rnd)
@@ -117,8 +133,6 @@ class DebeziumWriter:
         at = self._at
         at.file, at.pos = max(1, at.file - self.rnd.randint(2, 4)), 4
         at.second += self.rnd.randint(2, 60)
-        if self.style.resets:
-            at.gtid, self._began_again = 0, True
 
     def _advance(self) -> None:
         at = self._at
@@ -214,7 +228,7 @@ class DebeziumWriter:
                     change = TableChange("CREATE", name, structure)
                     units.append(self._schema_record(database, create_text(name, structure), (change,), "true"))
         # times of Kafka distinguish the rows of this snapshot from those of the one before
-        if self._began_again or self.style.snapshot_dies:
+        if any(self.style.missed) or self.style.snapshot_dies:
             self._at.second += 1
         for name in names:
             content = picture.tables[name]
