@@ -6,15 +6,16 @@ Everything but :func:`as_operator_lineage` is plain data and needs no OpenLineag
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from airflow_provider_cdc.batch.result import BatchResult, newest_by_name, table_states
 from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.expressions.expression import parse
 from airflow_provider_cdc.core.lake.roots import located
-from airflow_provider_cdc.core.model.laid_columns import LaidColumns
+from airflow_provider_cdc.core.model.laid_columns import LaidColumn, LaidColumns
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.ledger.records import time_text
@@ -38,9 +39,9 @@ class TableOutput:
 
     :param name: of its location, by OpenLineage's naming of stores.
     :param alias: of the pipeline's table: ``cdc://PIPELINE`` and ``DATABASE.TABLE``.
-    :param columns: name and type of each column.
+    :param columns: name and type of each column; None for a type that is neither the source's nor text.
     :param sources: fields of topics that each column comes from; empty where the topic of the table is not known.
-    :param masked: names of the columns whose values are masked.
+    :param made: how the values of each column come from these: ``IDENTITY``, ``MASKED``, or otherwise (None).
     :param lifecycle: change of the table as a whole, empty for none.
     """
 
@@ -48,10 +49,10 @@ class TableOutput:
     alias: Name
     version: int | None
     rows: int
-    columns: list[tuple[str, str]]
+    columns: list[tuple[str, str | None]]
     sources: dict[str, list[tuple[Name, str]]]
     lifecycle: str = ""
-    masked: frozenset[str] = frozenset()
+    made: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -129,22 +130,41 @@ def _output(
     topics = _topics_of(state, [name for name in inputs if name[1] != pipeline.source.schema_topic])
     columns = LaidColumns.from_document(state.laid).of(schema)
     sources = {
-        column.name: [(topic, name) for topic in topics for name in _names(column.id, before, schema)]
+        column.name: [(topic, name) for topic in topics for name in _read_by(column, before, schema)]
         for column in (columns if topics else ())
-        if column.id >= 0
+        if column.id >= 0 or column.expression
     }
-    types = {column.id: str(column.type) for column in schema.columns}
     lifecycle = "DROP" if _dropped(state) else "CREATE" if state.version == 0 else ""
     return TableOutput(
         location_name(located(pipeline.sink.root, state.location)),
         (f"cdc://{pipeline.name}", f"{state.database}.{state.table}"),
         state.version,
         rows,
-        [(column.name, "string" if column.mark else types[column.id]) for column in columns],
+        [(column.name, _type(column, schema)) for column in columns],
         sources,
         lifecycle or ("OVERWRITE" if action == "overwrite" else ""),
-        frozenset(column.name for column in columns if column.is_masked),
+        {one.name: "MASKED" if one.is_masked else None if one.mark else "IDENTITY" for one in columns},
     )
+
+
+def _type(column: LaidColumn, schema: TableSchema) -> str | None:
+    """Return the type of a column, None where neither the source nor its mask says it."""
+    own = schema.column(column.id)
+    if column.salt:
+        return "string"
+    return str(own.type) if own is not None and (column.is_masked or not column.mark) else None
+
+
+def _read_by(column: LaidColumn, before: TableSchema | None, after: TableSchema) -> list[str]:
+    """Return the names under which the batch's records may carry what a column's values are made of."""
+    if not column.expression:
+        return _names(column.id, before, after)
+    names: dict[str, None] = {}
+    for read in parse(column.expression).columns:
+        found = [schema.named(read) for schema in (after, before) if schema is not None]
+        ids = [one.id for one in found if one is not None][:1]
+        names |= dict.fromkeys(_names(ids[0], before, after) if ids else [read])
+    return list(names)
 
 
 def _dropped(state: TableState) -> bool:
@@ -220,7 +240,7 @@ def _dataset(output: TableOutput) -> OutputDataset:
     if output.version is not None:
         facets["version"] = DatasetVersionDatasetFacet(datasetVersion=str(output.version))
     if output.sources:
-        facets["columnLineage"] = ColumnLineageDatasetFacet(fields=_column_fields(output.sources, output.masked))
+        facets["columnLineage"] = ColumnLineageDatasetFacet(fields=_column_fields(output.sources, output.made))
     if output.lifecycle:
         change = LifecycleStateChange(output.lifecycle)
         facets["lifecycleStateChange"] = LifecycleStateChangeDatasetFacet(lifecycleStateChange=change)
@@ -228,13 +248,15 @@ def _dataset(output: TableOutput) -> OutputDataset:
     return OutputDataset(*output.name, facets=facets, outputFacets={"outputStatistics": statistics})
 
 
-def _column_fields(sources: Mapping[str, Sequence[tuple[Name, str]]], masked: Collection[str]) -> dict[str, Fields]:
+def _column_fields(
+    sources: Mapping[str, Sequence[tuple[Name, str]]], made: Mapping[str, str | None]
+) -> dict[str, Fields]:
     from openlineage.client.generated.column_lineage_dataset import Fields, InputField
 
     return {
         column: Fields(
             inputFields=[InputField(namespace=name[0], name=name[1], field=source) for name, source in fields],
-            transformationType="MASKED" if column in masked else "IDENTITY",
+            transformationType=made[column],
         )
         for column, fields in sources.items()
     }

@@ -10,6 +10,8 @@ from airflow_provider_cdc.core.model.schema import TableSchema
 
 MASK, HASH = "mask ", "mask hash "
 """Marks of masked columns begin with it; of hashes a digest of their salt follows."""
+ADD = "add "
+"""Marks of computed columns begin with it; their expression follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,11 @@ class LaidColumn:
     def is_masked(self) -> bool:
         """Return whether its values are masked."""
         return self.mark.startswith(MASK)
+
+    @property
+    def expression(self) -> str:
+        """Return what it is computed by, empty where it is not."""
+        return self.mark.removeprefix(ADD) if self.mark.startswith(ADD) else ""
 
     @property
     def salt(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,30 @@ def test_a_renamed_column_comes_from_both_names_in_its_batch_only(shop: Shop) ->
     event = shop.events(result(3, ResultStatus.DONE, line), shop.commit([renamed], a=1))
     lineage = plain(event["outputs"])[0]["facets"]["columnLineage"]
     assert lineage == fields("db.shop.a", id=["id"], mail=["mail"])
+
+
+def test_columns_say_what_they_are_made_of_and_which_are_masked(shop: Shop) -> None:
+    laid: list[list[Any]] = [
+        *([0, "id", ""], [1, "customer", "mask hash 1a2b3c4d"], [2, "born", "mask truncate(year)"]),
+        *([-1_007, "label", "add CONCAT(Name, '-', x)"], [-10, "_cdc_deleted", "mode soft_delete"]),
+    ]
+    shop.commit([table("a", schema("id", "name", "born", "x"))], a=1)
+    state = replace(table("a", schema("id", "nick", "born", "x"), 1), laid=laid)
+    line = TableResult("shop", "a", "merge", 1)
+    event = shop.events(result(2, ResultStatus.DONE, line), shop.commit([state], a=1))
+    facets = plain(event["outputs"])[0]["facets"]
+    types = {one["name"]: one.get("type") for one in facets["schema"]["fields"]}
+    assert types == {"id": "int", "customer": "string", "born": "int", "label": None, "_cdc_deleted": None}
+    found = {
+        name: ([one["field"] for one in field["inputFields"]], field.get("transformationType"))
+        for name, field in facets["columnLineage"]["fields"].items()
+    }
+    assert found == {
+        "id": (["id"], "IDENTITY"),
+        "customer": (["name", "nick"], "MASKED"),
+        "born": (["born"], "MASKED"),
+        "label": (["name", "nick", "x"], None),
+    }
 
 
 def test_dropped_and_overwritten_tables_say_so(shop: Shop) -> None:

@@ -10,6 +10,7 @@ from functools import partial
 import pyarrow as pa
 
 from airflow_provider_cdc.core.expressions.expression import parse
+from airflow_provider_cdc.core.model.laid_columns import ADD
 from airflow_provider_cdc.core.shapes.columns import RowInputs, SourceColumns, TargetColumn
 from airflow_provider_cdc.core.shapes.expressions import BoundExpression, bound
 
@@ -28,7 +29,7 @@ def _computed(name: str, text: str, source: SourceColumns) -> TargetColumn:
     digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=6).digest()
     column_id = _FIRST_ID - int.from_bytes(digest)
     return TargetColumn(
-        column_id, name, expression.type, f"add {text}", reads or (column_id,), partial(_values, name, expression)
+        column_id, name, expression.type, f"{ADD}{text}", reads or (column_id,), partial(_values, name, expression)
     )
 
 
