@@ -161,8 +161,8 @@ def _read_by(column: LaidColumn, before: TableSchema | None, after: TableSchema)
         return _names(column.id, before, after)
     names: dict[str, None] = {}
     for read in parse(column.expression).columns:
-        found = [schema.named(read) for schema in (after, before) if schema is not None]
-        ids = [one.id for one in found if one is not None][:1]
+        columns = [schema.named(read) for schema in (after, before) if schema is not None]
+        ids = [one.id for one in columns if one is not None][:1]
         names |= dict.fromkeys(_names(ids[0], before, after) if ids else [read])
     return list(names)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from spark_jobs.driver.run_batch import sync
 from tests.histories.cases import case_of
 from tests.histories.ddl_statements import Create
 from tests.histories.log import Log
-from tests.histories.moded_table import BEGIN, OWN_COLUMNS, gone, put, synced
+from tests.histories.moded_table import BEGIN, OWN_COLUMNS, gone, put, snapshot, synced, truncated
 from tests.histories.plain_tables import INT, KEYED, KEYLESS, A, B, T, rows
 from tests.histories.row_statements import Delete, Update
 from tests.histories.run import Case, Replay, inline
+from tests.histories.scripted import Script
 from tests.histories.source import Column, Structure
 from tests.histories.tools import Style
 
@@ -67,6 +69,56 @@ def table_of_page() -> dict[tuple[str, str], str]:
     cells = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in PAGE.read_text().splitlines()]
     said = {case: texts for case, *texts in cells if case in CASES and len(texts) == len(MODES)}
     return {(case, mode): texts[number] for case, texts in said.items() for number, mode in enumerate(MODES)}
+
+
+def _at(clock: str) -> int:
+    """Return a time as the place in the log that records have then, in milliseconds."""
+    hours, minutes = clock.split(":")
+    return (60 * int(hours) + int(minutes)) * 60_000
+
+
+CHANGES = {
+    "INSERT (1, a) at 8:00": [put(_at("8:00"), 1, "a")],
+    "INSERT (2, b) at 9:00": [put(_at("9:00"), 2, "b")],
+    "UPDATE 1 to c at 9:30": [put(_at("9:30"), 1, "c", "a")],
+    "the UPDATE comes again": [put(_at("9:30"), 1, "c", "a")],
+    "DELETE 1 at 10:00": [gone(_at("10:00"), 1, "c")],
+    "INSERT (1, d) at 10:30": [put(_at("10:30"), 1, "d")],
+    "UPDATE of key 2 to 3 at 11:00": [gone(_at("11:00"), 2, "b"), put(_at("11:00"), 3, "b")],
+    "TRUNCATE at 11:30": [truncated(_at("11:30"))],
+    "INSERT (1, e) at 12:00": [put(_at("12:00"), 1, "e")],
+    "a full snapshot of (4, f) at 13:00": snapshot(_at("13:00"), {4: "f"}),
+}
+
+
+def _shown(row: dict[str, Any]) -> str:
+    """Return a row as the page shows it."""
+    clock = {name: f"{value.hour}:{value:%M}" for name, value in row.items() if isinstance(value, datetime)}
+    values = ["NULL" if row[name] is None else str(row[name]) for name in ("id", "v")]
+    values += [f"deleted {clock['_cdc_deleted_at']}"] if row.get("_cdc_deleted") else []
+    values += [row["_cdc_op"]] if "_cdc_op" in row else []
+    if "_cdc_valid_from" in row:
+        values.append(f"{clock['_cdc_valid_from']} to {clock.get('_cdc_valid_to', 'now')}")
+    return f"({', '.join(values)})"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_changes_of_the_page_have_the_effect_that_it_shows(mode: str, log: Log, lake: Path) -> None:
+    lines = [line.strip("| ").split(" | ") for line in PAGE.read_text().splitlines()]
+    of_page = {change: texts[MODES.index(mode)] for change, *texts in lines if change in CHANGES}
+    assert list(of_page) == list(CHANGES)
+    script = Script(log, lake, tables={"shop.t": {"mode": mode}})
+    script.send(BEGIN[0])
+    script.sync()
+    before: Counter[str] = Counter()
+    for change, records in CHANGES.items():
+        script.send(*records)
+        script.sync()
+        table = DeltaTable(str(lake / "shop" / "t")).to_pyarrow_table()
+        after = Counter(_shown(row) for row in table.to_pylist())
+        shown = after - before if mode in ("append", "history") else after
+        assert Counter(of_page[change].replace("), (", ")\n(").split("\n")) == (shown or Counter(["nothing"])), change
+        before = after
 
 
 @pytest.mark.parametrize("mode", MODES)

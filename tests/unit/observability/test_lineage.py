@@ -178,11 +178,11 @@ def test_columns_say_what_they_are_made_of_and_which_are_masked(shop: Shop) -> N
     facets = plain(event["outputs"])[0]["facets"]
     types = {one["name"]: one.get("type") for one in facets["schema"]["fields"]}
     assert types == {"id": "int", "customer": "string", "born": "int", "label": None, "_cdc_deleted": None}
-    found = {
+    sources = {
         name: ([one["field"] for one in field["inputFields"]], field.get("transformationType"))
         for name, field in facets["columnLineage"]["fields"].items()
     }
-    assert found == {
+    assert sources == {
         "id": (["id"], "IDENTITY"),
         "customer": (["name", "nick"], "MASKED"),
         "born": (["born"], "MASKED"),
