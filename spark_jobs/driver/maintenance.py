@@ -18,7 +18,7 @@ from spark_jobs.driver.task_runner import Runner, Secrets
 from spark_jobs.lake.identity import demand_own_lake
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.sinks.registry import open_sink
-from spark_jobs.tasks.maintain_table import maintain_table
+from spark_jobs.tasks.maintain_table import maintain_table, nothing_to_purge
 from spark_jobs.workers.progress import advance, begin
 
 
@@ -47,12 +47,7 @@ def _demand_purgeable(job: JobDocument, table: str, states: Sequence[TableState]
     :raises DataError: ``maintain.no_table``, ``maintain.rules_pending``.
     """
     if not states:
-        raise DataError(
-            "maintain.no_table",
-            f"{table} is not there, was dropped, or rows of another table are at its location",
-            where={"table": table},
-            hint="`airflow-cdc tables` shows names and locations; a table that waits has to go on first",
-        )
+        raise nothing_to_purge(table)
     if not all(is_made_by(job.tables, table, state.made_with) for state in states):
         raise DataError(
             "maintain.rules_pending",

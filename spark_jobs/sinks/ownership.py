@@ -34,6 +34,12 @@ def demand_ours(target: Stored, owner: Owner) -> None:
     target.is_checked = True
 
 
+def is_left_to_another(target: Stored, owner: Owner) -> bool:
+    """Return whether another table of the pipeline wrote there last, and nobody else since."""
+    app = target.newest_app()
+    return Owner(owner.prefix).wrote(app) and not owner.wrote(app)
+
+
 def not_ours(where: dict[str, Any]) -> SinkError:
     """Return the error of a location with a table of somebody else."""
     text = "a table lies there that this pipeline did not make, or that somebody else wrote to last"

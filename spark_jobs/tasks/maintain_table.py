@@ -7,13 +7,14 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.config.table_layout import TableLayout
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance, TableState
-from airflow_provider_cdc.core.errors import Transient, UnavailableError
+from airflow_provider_cdc.core.errors import DataError, Transient, UnavailableError
 from airflow_provider_cdc.core.faults import may_be_caught
 from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.model.status import TableStatus
 from spark_jobs.sinks.commits import Owner
 from spark_jobs.sinks.contract import Sink, Stored
-from spark_jobs.sinks.ownership import demand_ours
+from spark_jobs.sinks.ownership import demand_ours, is_left_to_another
 from spark_jobs.tasks.expired_rows import remove_expired
 from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.table_shape import laid_of
@@ -46,6 +47,10 @@ def maintain_table(
         for left in reversed(range(_TRIES)):
             try:
                 target = sink.open(location)
+                if state.state != TableStatus.OK and is_left_to_another(target, owner):
+                    if maintenance.purge:
+                        raise nothing_to_purge(maintenance.purge)
+                    break  # it goes on from older files there
                 demand_ours(target, owner)
                 if expired is not None:
                     report.expired += remove_expired(sink, target, f"{owner.prefix}{state.table_id}/0", key, expired)
@@ -62,6 +67,16 @@ def maintain_table(
         cdc_error = as_cdc_error(error, {"table": f"{state.database}.{state.table}", "location": location})
         report.error, report.transient = cdc_error.document(), isinstance(cdc_error, Transient)
     return report
+
+
+def nothing_to_purge(table: str) -> DataError:
+    """Return the error of a name at whose location no table of it lies."""
+    return DataError(
+        "maintain.no_table",
+        f"{table} is not there, was dropped, or rows of another table are at its location",
+        where={"table": table},
+        hint="`airflow-cdc tables` shows names and locations; a table that waits has to go on first",
+    )
 
 
 def _key_columns(state: TableState) -> list[str]:
