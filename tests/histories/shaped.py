@@ -142,6 +142,7 @@ def shaped(structure: Structure, rules: Mapping[str, Any]) -> list[Shaped]:
         if any(_matches(column, pattern) for pattern in patterns):
             continue
         kind, value = _masked(column, mask)
+        kind = pa.int64() if rules.get("type", {}).get(column.name) == "bigint" else kind
         columns.append(
             Shaped(renamed.get(column.name, column.name), kind, _HASHED if mask == "hash" else column.kind, value)
         )

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The modes of tables: what each refuses, as the page says, and that they agree with each other."""
+"""The modes of tables: what changes do to each, as the page shows, and that they agree with each other."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime
@@ -18,26 +17,13 @@ from deltalake import DeltaTable
 from airflow_provider_cdc.core.documents import Rebuild
 from spark_jobs.driver.run_batch import sync
 from tests.histories.cases import case_of
-from tests.histories.ddl_statements import Create
 from tests.histories.log import Log
 from tests.histories.moded_table import BEGIN, OWN_COLUMNS, gone, put, snapshot, synced, truncated
-from tests.histories.plain_tables import INT, KEYED, KEYLESS, A, B, T, rows
-from tests.histories.row_statements import Delete, Update
 from tests.histories.run import Case, Replay, inline
 from tests.histories.scripted import Script
-from tests.histories.source import Column, Structure
-from tests.histories.tools import Style
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "modes.md"
 MODES = tuple(OWN_COLUMNS)  # in the order of the page
-WIDE = Structure((A, B, Column("c", INT)), ("a",))
-CASES = {
-    "a table without key": Case(1, (Create(T, KEYLESS), rows(1, 2), Delete(T, (0,))), format="debezium-json"),
-    "a format ordered by a clock": Case(1, (Create(T, KEYED), rows(1, 2), Delete(T, (0,))), format="canal-json"),
-    "rows that lack columns": Case(
-        1, (Create(T, WIDE), rows(1, 2), Update(T, (0,), {"b": 7})), Style(minimal=True), format="dts-protobuf"
-    ),
-}
 
 
 class InOneMode(Replay):
@@ -62,13 +48,6 @@ def replayed(case: Case, mode: str, log: Log, lake: Path) -> InOneMode:
     problems = attempt.run()
     assert mode != "mirror" or not problems
     return attempt
-
-
-def table_of_page() -> dict[tuple[str, str], str]:
-    """Return what the page says of each case and mode."""
-    cells = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in PAGE.read_text().splitlines()]
-    said = {case: texts for case, *texts in cells if case in CASES and len(texts) == len(MODES)}
-    return {(case, mode): texts[number] for case, texts in said.items() for number, mode in enumerate(MODES)}
 
 
 def _at(clock: str) -> int:
@@ -119,17 +98,6 @@ def test_the_changes_of_the_page_have_the_effect_that_it_shows(mode: str, log: L
         shown = after - before if mode in ("append", "history") else after
         assert Counter(of_page[change].replace("), (", ")\n(").split("\n")) == (shown or Counter(["nothing"])), change
         before = after
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", CASES)
-def test_what_the_page_refuses_is_refused_and_nothing_else(name: str, mode: str, log: Log, lake: Path) -> None:
-    said = table_of_page()[name, mode]
-    attempt = replayed(replace(CASES[name], batches=1), mode, log, lake)
-    (state,) = attempt.states.values()
-    expected = ("ok", "") if said == "right" else ("parked", said)
-    reason = re.search(r"mode\.\w+|column_absent", state.reason)
-    assert (state.state, reason[0] if reason else "") == expected
 
 
 def multiset(table: pa.Table | None, columns: list[str]) -> Counter[str]:
