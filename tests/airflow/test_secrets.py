@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -11,18 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from deltalake import DeltaTable
 
 from airflow_provider_cdc.ledger.database import Database
 from airflow_provider_cdc.plugins import batch_rows, pipeline_rows, quarantine_rows, schema_change_rows, table_rows
+from tests.services import capture
 from tests.services.broker import PASSWORD, Broker
 from tests.unit.ledger.conftest import new_database
 
 from . import dag_steps
 from .dag_steps import Step
-from .shop import Shop
+from .shop import DATA, Shop
 
 if TYPE_CHECKING:
     from tests.services.postgres import Postgres
@@ -39,7 +42,9 @@ PLANTED = {
     "S3 key": "AKIAPLANTED5EC2E7",
     "S3 secret": "planted/s3+secret",
     "S3 token": "planted-s3-token",
+    "salt of masks": "planted-salt-88c2",
 }
+HIDDEN = {"shop.customers": {"columns": {"mask": {"email": "hash"}, "unlogged": ["phone"]}}}
 DAGS = """
 import os
 from datetime import datetime
@@ -108,6 +113,9 @@ class Sent:
     parts: dict[str, str] = field(default_factory=dict)
     states: dict[str, dict[str, str]] = field(default_factory=dict)
     values: set[str] = field(default_factory=set)
+    emails: set[str] = field(default_factory=set)
+    phones: set[str] = field(default_factory=set)
+    lake: dict[str, str] = field(default_factory=dict)
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +134,10 @@ def sent(
     for file in sorted(folder.rglob("*")):
         if file.is_file() and folder / "lake" not in file.parents:
             made.parts[str(file.relative_to(folder))] = file.read_bytes().decode("utf-8", "replace")
-    made.values = _long_texts(folder / "lake" / "good")
+    lake = folder / "lake" / "good"
+    made.values = _long_texts(lake)
+    made.emails, made.phones = _values_of("email"), _values_of("phone")
+    made.lake = {str(file.relative_to(lake)): _text_of(file) for file in sorted(lake.rglob("*")) if file.is_file()}
     with Database(url, read_only=True).reading() as connection:
         made.parts["page"] = json.dumps(_page(connection))
     return made
@@ -159,6 +170,7 @@ def _environment(folder: Path, broker: Broker, postgres: Postgres, url: str) -> 
         "store": store,
         "refused_kafka": refused,
         "refused_ledger": {**ledger, "password": PLANTED["a ledger that refuses it"]},
+        "salt": {"conn_type": "generic", "password": PLANTED["salt of masks"]},
     }
     for name in ("good", "refused_broker", "refused_ledger"):
         shop = Shop(folder, {})
@@ -167,6 +179,8 @@ def _environment(folder: Path, broker: Broker, postgres: Postgres, url: str) -> 
             "source": {"connection": "refused_kafka" if name == "refused_broker" else "good_kafka"},
             "sink": {"root": str(folder / "lake" / name), "storage_connection": "store"},
             "ledger": "refused_ledger" if name == "refused_ledger" else "good_ledger",
+            "tables": HIDDEN,
+            "mask_connection": "salt",
         }
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(shop.document()))
     transport = {"type": "file", "log_file_path": str(folder / "lineage.jsonl"), "append": True}
@@ -212,6 +226,19 @@ def _long_texts(lake: Path) -> set[str]:
     return texts
 
 
+def _values_of(column: str) -> set[str]:
+    """Return the values that the log has of a column."""
+    member = re.compile(rb'"%b":"([^"]+)"' % column.encode())
+    values = (value for record in capture.read(DATA) for value in member.findall(record.value or b""))
+    return {value.decode() for value in values}
+
+
+def _text_of(file: Path) -> str:
+    """Return the bytes of a file as text, and the values of one that is compressed."""
+    values = repr(pq.read_table(file).to_pylist()) if file.suffix == ".parquet" else ""
+    return file.read_bytes().decode("utf-8", "replace") + values
+
+
 def _page(connection: Any) -> list[Any]:
     """Return all that the page shows of the pipelines."""
     listed = pipeline_rows.pipeline_page(connection, {"good", "refused_broker"}, search="", offset=0, limit=50)
@@ -240,6 +267,22 @@ def test_a_secret_is_nowhere(sent: Sent, what: str) -> None:
     assert [name for name, text in sent.parts.items() if secret in text] == []
 
 
+def holding(parts: dict[str, str], values: set[str]) -> set[tuple[str, str]]:
+    return {(name, value) for name, text in parts.items() for value in values if value in text}
+
+
 def test_values_of_rows_are_nowhere(sent: Sent) -> None:
     assert len(sent.values) > 100
-    assert {(name, value) for name, text in sent.parts.items() for value in sent.values if value in text} == set()
+    assert holding(sent.parts, sent.values) == set()
+
+
+def test_values_of_masked_and_excluded_columns_are_in_no_table(sent: Sent) -> None:
+    hidden = sent.emails | sent.phones
+    tables = {name: text for name, text in sent.lake.items() if not name.startswith("_cdc")}
+    assert sent.emails and sent.phones and any("customers" in name for name in tables)
+    assert holding({**tables, **sent.parts}, hidden) == set()
+
+
+def test_values_that_are_kept_out_of_the_change_log_are_nowhere_in_the_lake(sent: Sent) -> None:
+    assert holding(sent.lake, sent.emails), "the change log has masked ones"
+    assert holding(sent.lake, sent.phones) == set()
