@@ -217,6 +217,7 @@ def _document(state: TableState, location: str, owns_location: bool) -> dict[str
         "table": state.table,
         "state": state.state,
         "reason": state.reason,
+        "mode": state.mode,
         "location": location if owns_location else None,
         "version": state.version if owns_location else None,
         "position": state.applied_position or None,

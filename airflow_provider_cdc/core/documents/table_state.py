@@ -77,3 +77,8 @@ class TableState(Document):
     to_empty: str = ""
     comments: str = ""
     proof: Proof = field(default_factory=Proof)
+
+    @property
+    def mode(self) -> str:
+        """The mode that its rows were made with, and what options of it say of them."""
+        return (self.made_with or {}).get("mode", "mirror")

@@ -24,7 +24,7 @@ export function TablesSection({ ledger, name, onTable, chosen }) {
     key: t.id,
     className: t.state === "parked" ? "cdc-row-bad" : t.id === chosen ? "cdc-row-chosen" : undefined,
     cells: [
-      h("button", { type: "button", className: "cdc-link", onClick: () => onTable(t.id === chosen ? null : t.id) }, `${t.database}.${t.table}`),
+      h("button", { type: "button", className: "cdc-link", onClick: () => onTable(t.id === chosen ? null : t.id) }, `${t.database}.${t.table}`, t.mode !== "mirror" && h("span", { className: "cdc-muted" }, ` ${t.mode}`)),
       h(Fragment, null, h(State, { state: t.state }), t.held?.since && h("span", { className: "cdc-late", title: `since batch ${t.held.seq}` }, ` for ${t.held.at_least ? "at least " : ""}${age(t.held.since)}`)),
       h("span", { className: "cdc-reason" }, t.reason || t.notes.join("; ")),
       h(Fragment, null, h(Time, { at: t.source_time }), h(ReadSince, { records: t.held?.records, bound: t.held?.at_least })),

@@ -145,6 +145,13 @@ def test_a_ledger_that_does_not_answer_is_still_an_alarm(tmp_path: Path) -> None
     assert "cdc-note-bad" in html and "cdc-welcome" not in html
 
 
+def test_a_table_of_another_mode_says_so(url: str) -> None:
+    states = [state("accounts", made_with={"mode": "soft_delete"}), state("transfers", made_with={})]
+    batch(Ledger(url), "bank", sync_run(8, "bank_hourly"), states)
+    html = page_of_one(url, "bank")
+    assert "soft_delete" in row_of(html, "shop.accounts") and "mirror" not in row_of(html, "shop.transfers")
+
+
 # ---- tables that are not applied
 
 

@@ -26,6 +26,16 @@ def test_how_far_a_table_is_proved(proof: Proof, proved: str) -> None:
     assert (shown["agreed_rows"], shown["contradictions"]) == (proof.agreed_rows, proof.contradictions)
 
 
+def test_mode_and_columns_are_those_of_the_stored_table() -> None:
+    schema = {"columns": [{"id": number} for number in range(3)]}
+    plain = table_state(TableState("a", "shop", "a", "shop/a", schema=schema).document())
+    laid = [[0, "id", ""], [1, "customer", "mask redact"]]
+    made = {"mode": "history (track: ['v'])"}
+    shown = table_state(TableState("a", "shop", "a", "shop/a", schema=schema, laid=laid, made_with=made).document())
+    assert (plain["mode"], plain["columns"]) == ("mirror", 3)
+    assert (shown["mode"], shown["columns"]) == ("history (track: ['v'])", 2)
+
+
 def test_a_state_of_an_earlier_version_has_no_proof() -> None:
     document: dict[str, Any] = TableState("a", "shop", "a", "shop/a", applied_position="20").document()
     del document["proof"]
