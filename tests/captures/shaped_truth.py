@@ -103,16 +103,21 @@ def of_source(stored: pa.Table, mode: str, key: tuple[str, ...]) -> pa.Table:
 
 
 def _put_together(feed: pa.Table, key: tuple[str, ...]) -> pa.Table:
-    """Return the rows that are left after the changes of a feed, one after the other."""
-    feed = feed.take(pc.sort_indices(feed, [("_cdc_position", "ascending")]))
+    """Return the rows that are left after the changes of a feed, one after the other.
+
+    An update moves a key where the feed has the rows before it.
+    """
+    feed = feed.append_column("begins", pc.equal(feed["_cdc_op"], "snapshot_begin"))
+    feed = feed.sort_by([("_cdc_position", "ascending"), ("begins", "descending")]).drop_columns("begins")
     left: dict[str, int] = {}
-    columns = [feed.column(name).to_pylist() for name in key]
+    moves = {f"before_{name}" for name in key} <= set(feed.column_names)
+    before, after = ([feed.column(f"{part}{name}").to_pylist() for name in key] for part in ("before_" * moves, ""))
     for number, op in enumerate(feed["_cdc_op"].to_pylist()):
-        if op == "truncate":
+        if op in ("truncate", "snapshot_begin"):
             left.clear()
             continue
-        mine = repr([column[number] for column in columns])
-        left.pop(mine, None)
+        was, mine = (repr([column[number] for column in columns]) for columns in (before, after))
+        left.pop(was if op == "update" else mine, None)
         if op != "delete":
             left[mine] = number
     return feed.take(pa.array(sorted(left.values()), pa.int64()))
