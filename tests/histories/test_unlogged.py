@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,24 @@ def test_a_copy_that_takes_the_name_has_its_values_kept_out_by_a_pattern(log: Lo
     script.sync()
     assert {state.state for state in script.states.values()} == {"ok"}
     assert holding(lake, SECRET) == []
+
+
+@pytest.mark.parametrize("cuts", [(), (6,)])
+def test_the_rule_of_a_name_that_a_table_has_inside_a_statement_alone_does_not_count(
+    log: Log, lake: Path, cuts: tuple[int, ...]
+) -> None:
+    own = {name: {"mode": "mirror"} for name in ("shop.t", "shop.u")}
+    script = Script(log, lake, tables={"shop.*": {"columns": UNLOGGED}, **own})
+    other = statement(CREATE.replace("shop.t", "shop.u"), 5)
+    swap = statement("RENAME TABLE shop.t TO shop.x, shop.u TO shop.t, shop.x TO shop.u", 70)
+    ninth, fourth = (row("c", "u", pos, person(n, 1), key=("id",), time=pos) for n, pos in ((9, 11), (4, 81)))
+    records = [RECORDS[0], other, ninth, *RECORDS[1:], swap, fourth]
+    for start, end in pairwise([0, *cuts, len(records)]):
+        script.send(*records[start:end])
+        script.sync()
+    assert script.states_of("shop", "u") == script.states_of("shop", "t") == ["ok"]
+    assert script.rows("shop", "u") == Counter(tuple(person(*one).values()) for one in ((1, 2), (3, 1), (4, 1)))
+    assert script.rows("shop", "t") == Counter([tuple(person(9, 1).values())])
 
 
 STATEMENTS = {

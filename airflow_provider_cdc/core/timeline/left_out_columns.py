@@ -31,8 +31,7 @@ def without_left_out(timeline: Timeline, rules: TableRules) -> Timeline:
 
 
 def _without(table: TableTimeline, rules: TableRules) -> TableTimeline:
-    names = [name for _, name in table.names if name is not None]
-    stated = {name: rules.rule(name) for name in names}
+    stated = {name: rules.rule(name) for _, name in _held(table)}
     patterns = {
         name: [one.lower() for one in (*rule.column_patterns, *rule.unlogged_patterns)] for name, rule in stated.items()
     }
@@ -71,7 +70,7 @@ def _spans(table: TableTimeline) -> list[tuple[SchemaVersion, set[TableName]]]:
     for position in sorted({*(version.position for version in table.versions), *(since for since, _ in table.names)}):
         version = table.versions[table.version_at(position)]
         at = version if version.position == position else replace(version, position=position, computed=())
-        spans.append((at, {name for since, name in table.names if since <= position and name is not None}))
+        spans.append((at, {name for since, name in _held(table) if since <= position}))
     first = table.versions[0].position
     return [(version, names or {table.last_name}) for version, names in spans if version.position >= first]
 
@@ -99,8 +98,14 @@ def _logged_values(table: TableTimeline, rules: Mapping[TableName, TableRule]) -
 
 def _name_at(table: TableTimeline, position: str) -> TableName:
     """Return the name that a table has at a position, its first one before that."""
-    names = [(since, name) for since, name in table.names if name is not None]
+    names = _held(table)
     return next((name for since, name in reversed(names) if since <= position), names[0][1])
+
+
+def _held(table: TableTimeline) -> list[tuple[str, TableName]]:
+    """Return the names that the table has had, with their positions, but for those inside a statement: no row has one."""
+    names = [(since, name) for since, name in table.names if name is not None]
+    return [one for one, after in zip(names, [*names[1:], None], strict=True) if after is None or after[0] > one[0]]
 
 
 def _unlogs(rule: TableRule, column: Column) -> bool:
