@@ -203,6 +203,21 @@ def test_another_salt_hashes_every_row_again(log: Log, lake: Path) -> None:
     assert [one["name"] for one in stored(script)] == [ann, None, ann]
 
 
+@pytest.mark.parametrize("mode", ["mirror", "append"])
+def test_a_computed_column_whose_name_goes_to_another_column_is_computed_again(log: Log, lake: Path, mode: str) -> None:
+    create = "CREATE TABLE shop.t (id int NOT NULL, a int, b int, PRIMARY KEY (id))"
+    records = [statement(create, 4), put(21, id=1, a=1, b=None), put(31, id=2, a=None, b=2)]
+    records += [statement("ALTER TABLE shop.t RENAME COLUMN a TO b, RENAME COLUMN b TO a", 41)]
+    records += [statement("ALTER TABLE shop.t DROP COLUMN a", 51)]  # the name means the column that had it once more
+    for cut, end in ((1, 4), (3, 4), (4, 4), (3, 5), (4, 5), (5, 5)):
+        script = synced(
+            log, lake / f"{cut}-{end}", records[:end], *([cut] if cut < end else []), mode=mode,
+            columns={"add": {"x": "COALESCE(a, 0)"}},
+        )  # fmt: skip
+        assert {each["id"]: each["x"] for each in stored(script)} == ({1: 0, 2: 2} if end == 4 else {1: 1, 2: 0}), cut
+        log.partitions.clear()
+
+
 def test_a_filter_whose_column_gives_its_name_to_another_chooses_the_rows_again(log: Log, lake: Path) -> None:
     create = "CREATE TABLE shop.t (id int NOT NULL, a int, b int, PRIMARY KEY (id))"
     records = [statement(create, 4), put(21, id=1, a=1, b=None), put(31, id=2, a=None, b=2)]

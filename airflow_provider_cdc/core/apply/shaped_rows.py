@@ -57,6 +57,8 @@ def columns_of_changes(rows: pa.Table, timeline: TableTimeline, row_indexes: np.
 
 def lasts(column: TargetColumn, old: TableSchema, new: TableSchema) -> bool:
     """Return whether the values of a column that were made under a schema of the source are right under another."""
+    if column.reads_under is not None and column.reads_under(old) != column.reads:
+        return False
     own = [column_id for column_id in column.reads if column_id >= 0]
     return unchanged(own, old, new, column.lasts)
 

@@ -59,6 +59,8 @@ class TargetColumn:
     :param make: makes its values; None where they are the source's own.
     :param like: id of the source's column whose values it has of other rows: what is stored is converted as those are.
     :param lasts: says whether values that were made stay right where the type of what they are made of changes.
+    :param reads_under: returns ``reads`` under another schema of the source, where a name may be another column's; None
+        where they are the same.
     """
 
     id: int
@@ -69,6 +71,7 @@ class TargetColumn:
     make: Callable[[RowInputs], pa.Array] | None = None
     like: int | None = None
     lasts: Callable[[ColumnType, ColumnType], bool] = operator.eq
+    reads_under: Callable[[TableSchema], tuple[int, ...]] | None = None
 
     def laid(self) -> LaidColumn:
         """Return how it lies in the table."""

@@ -53,6 +53,12 @@ def bound(key: str, expression: Expression, source: SourceColumns) -> BoundExpre
     return BoundExpression(expression, ids, kind)
 
 
+def ids_of(expression: Expression, source: SourceColumns) -> tuple[int, ...]:
+    """Return the ids of the columns that an expression reads, of those that are there."""
+    columns = [source.named(name) for name in expression.columns]
+    return tuple(column.id for column in columns if column is not None)
+
+
 def passing(condition: BoundExpression, rows: RowInputs) -> tuple[BoolArray, BoolArray | None]:
     """Return which rows a condition is TRUE of, and on which it fails."""
     values, failed = condition.values(rows)
