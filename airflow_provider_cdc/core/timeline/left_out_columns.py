@@ -103,7 +103,7 @@ def _name_at(table: TableTimeline, position: str) -> TableName:
 
 
 def _held(table: TableTimeline) -> list[tuple[str, TableName]]:
-    """Return the names that the table has had, with their positions, but for those inside a statement: no row has one."""
+    """Return the names that the table has had between statements, with their positions: no row has another."""
     names = [(since, name) for since, name in table.names if name is not None]
     return [one for one, after in zip(names, [*names[1:], None], strict=True) if after is None or after[0] > one[0]]
 
