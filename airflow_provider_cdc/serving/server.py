@@ -82,14 +82,18 @@ class Server:
                 busy = {file for file, _ in self._running.values()}
                 for file in turns.next(self.files(), busy, self.jobs - len(busy), time.monotonic()):
                     self._start(context, file)
-                for answer in wait(list(self._running), timeout=_LOOK) if self._running else self._sleep():
-                    self._finish(answer)  # type: ignore[arg-type]  # only connections are waited for
+                self._wait()
         finally:
             self._end()
 
-    def _sleep(self) -> tuple[()]:
-        time.sleep(_LOOK)
-        return ()
+    def _wait(self) -> None:
+        """Wait a moment for batches that end; a signal handler may not wake what waits, so it is a short one."""
+        if not self._running:
+            time.sleep(_LOOK)
+            return
+        ready = wait(list(self._running), timeout=_LOOK)
+        for answer in [one for one in self._running if one in ready]:
+            self._finish(answer)
 
     def _start(self, context: Any, file: str) -> None:
         answer, its_end = context.Pipe(duplex=False)

@@ -312,7 +312,7 @@ class ShapedReplay(WithApprovals, WithAging):
             made = [row for each, row in feed if each == op]
             if op in ("truncate", "snapshot_begin"):
                 wrong += [f"{stored.num_rows} rows {op}, not {len(made)}"] * (stored.num_rows != len(made))
-            elif op == "snapshot":  # rows that are sent again are not told apart
+            elif op == "snapshot":  # rows that are sent again look like others
                 wrong += [f"{op}: {one}" for one in unlike(stored, columns, made, often=False)]
             else:
                 wrong += [f"{op}: {one}" for one in unlike(stored, columns, made)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A source without news is told apart from one that is silent for longer than usual."""
+"""Distinguish a source without news from one that is silent for longer than usual."""
 
 from __future__ import annotations
 
