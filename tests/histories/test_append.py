@@ -107,6 +107,21 @@ def test_a_table_without_a_key_has_its_changes_too(log: Log, lake: Path) -> None
         assert stored(script) == [(1, "a", "insert", 20), (1, "a", "insert", 30), (1, "a", "delete", 40)]
 
 
+def test_the_row_before_a_delete_has_what_the_other_columns_have_of_a_column_that_is_added(
+    log: Log, lake: Path
+) -> None:
+    add = "ALTER TABLE shop.t ADD COLUMN n int NOT NULL DEFAULT 7"
+    records = [*BEGIN, put(35, 2, "x", "b"), gone(40, 1, "a"), statement("ALTER TABLE shop.t MODIFY v text", 50)]
+    for script in at_each_cut(log, lake, [*records, statement(add, 60)], {**RULE, "before": True}):
+        rows = DeltaTable(str(script.root / "shop" / "t")).to_pyarrow_table().sort_by("_cdc_position").to_pylist()
+        assert [(row["_cdc_op"], row["n"], row["before_v"], row["before_n"]) for row in rows] == [
+            ("insert", 7, None, None),
+            ("insert", 7, None, None),
+            ("update", 7, "b", 7),
+            ("delete", 7, "a", 7),
+        ]
+
+
 def test_a_feed_that_is_to_be_a_mirror_is_made_again_and_back(log: Log, lake: Path) -> None:
     script = Script(log, lake, tables={"shop.t": RULE})
     script.send(*BEGIN, gone(40, 1, "a"))

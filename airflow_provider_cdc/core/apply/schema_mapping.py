@@ -206,6 +206,8 @@ class Mapper:
             values = was.unchanged_values(column, new, recomputed)
             if values is None and column.like is not None:
                 values = self._converted_like(was, column, column.like, start, target)
+                if values is None and old.column(column.like) is None and self._is_stated(column.like, target):
+                    values = pc.if_else(_rows_like(was, columns), at(column.like), pa.scalar(None, column.type))
             arrays.append(column.values(inputs) if values is None else values)
         if inputs.refused:
             raise refused_values(inputs.refused)
@@ -227,6 +229,11 @@ class Mapper:
         else:
             converted = self._steps(values, like, start, target, lossy)
         return pc.if_else(values.is_valid(), converted, pa.scalar(None, converted.type))
+
+    def _is_stated(self, column_id: int, target: int) -> bool:
+        """Return whether all rows have the same value of a column that is added: the server does not compute it."""
+        known = self._versions[target].schema.column(column_id) is not None
+        return known and all(item.column_id != column_id for one in self._versions for item in one.computed)
 
     def _lacking(self, what: str, *, own: bool) -> DataError:
         """Return the error of rows that lack what is to be made of them.
@@ -337,3 +344,13 @@ class Mapper:
         if new.type != old.type:
             values = convert(values, old.type, new.type, arrow_type(new.type, self._options), lossy, server)
         return without_nulls(values, new.type, lossy, server) if old.nullable and not new.nullable else values
+
+
+def _rows_like(was: StoredColumns, columns: Sequence[TargetColumn]) -> pa.Array:
+    """Return which stored rows have a value in any of the columns that are like other ones."""
+    values = [was.made(column) for column in columns if column.like is not None]
+    there = pa.repeat(False, was.rows.num_rows)
+    for one in values:
+        if one is not None:
+            there = pc.or_(there, one.is_valid())
+    return there
