@@ -377,8 +377,8 @@ class BaseStates:
         oldest = min((group.min_position for span in spans for group in span.groups), default=None)
         if oldest is None or not reaches(base.applied_position, oldest):
             return []
-        mine = self._layouts.mode(timeline).barriers(timeline.versions)
-        positions = sorted(timeline.versions[index].position for index in {*barriers(timeline.versions), *mine})
+        mine = self._layouts.mode(timeline).barriers(timeline.versions, barriers(timeline.versions))
+        positions = [timeline.versions[index].position for index in mine]
         applied = [position for position in positions if reaches(base.applied_position, position)]
         return [position for position in applied if oldest < position or one_instant(oldest, position)]
 

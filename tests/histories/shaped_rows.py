@@ -92,6 +92,15 @@ def versions(content: Content, columns: Sequence[Shaped]) -> list[Row]:
     return every
 
 
+def without(rows: Sequence[Row], taken: Sequence[Row], columns: Sequence[Shaped]) -> list[Row]:
+    """Return the rows but for others, which look the same in some columns."""
+    left = [(tuple(one.value(row) for one in columns), row) for row in rows]
+    for row in taken:
+        shown = tuple(one.value(row) for one in columns)
+        left.pop(next(number for number, (values, _) in enumerate(left) if values == shown))
+    return [row for _, row in left]
+
+
 def wrong_spans(ended: pa.Table) -> list[str]:
     begins, ends = ended["_cdc_from_position"], ended["_cdc_to_position"]
     return ["a version that ends before it begins"] * bool(pc.any(pc.invert(pc.less(begins, ends))).as_py())

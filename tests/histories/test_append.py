@@ -19,6 +19,7 @@ from tests.histories.records import Record
 from tests.histories.scripted import Script
 
 RULE: dict[str, Any] = {"mode": "append"}
+FIRST_LETTER = {**RULE, "before": True, "columns": {"mask": {"v": "truncate(1)"}}}
 FIRST = [(1, "a", "insert", 20), (2, "b", "insert", 30)]
 
 
@@ -120,6 +121,55 @@ def test_the_row_before_a_delete_has_what_the_other_columns_have_of_a_column_tha
             ("update", 7, "b", 7),
             ("delete", 7, "a", 7),
         ]
+
+
+def changed_columns(script: Script) -> list[tuple[Any, ...]]:
+    """Return what each change was, and the other columns, of a table that is as it should be."""
+    assert script.states_of("shop", "t") == ["ok"], [state.reason for state in script.states.values()]
+    table = DeltaTable(str(script.root / "shop" / "t")).to_pyarrow_table().sort_by("_cdc_position")
+    ops = table.column("_cdc_op").to_pylist()
+    rows = table.drop_columns(["id", "before_id", "_cdc_op", "_cdc_position", "_cdc_time"]).to_pylist()
+    return list(zip(ops, rows, strict=True))
+
+
+TWO = [
+    statement("CREATE TABLE shop.t (id int NOT NULL, v varchar(20), w varchar(20), PRIMARY KEY (id))", 10),
+    row("c", "t", 20, {"id": 1, "v": "abc", "w": "xyz"}, key=("id",), time=20),
+    row(
+        "u", "t", 30, {"id": 1, "v": "def", "w": "xyz"}, before={"id": 1, "v": "abc", "w": "xyz"}, key=("id",), time=30
+    ),
+]
+
+
+def test_the_row_before_a_change_is_masked_by_every_name_that_a_column_had(log: Log, lake: Path) -> None:
+    swap = "ALTER TABLE shop.t MODIFY id bigint NOT NULL, CHANGE v w char(20), CHANGE w v char(20)"
+    for script in at_each_cut(log, lake, [*TWO, statement(swap, 40)], FIRST_LETTER):
+        assert changed_columns(script) == [
+            ("insert", {"w": "a", "v": "x", "before_w": None, "before_v": None}),  # what had the name stays masked
+            ("update", {"w": "d", "v": "x", "before_w": "a", "before_v": "x"}),
+        ]
+
+
+def test_a_masked_column_that_is_added_has_its_masked_default_before_a_change(log: Log, lake: Path) -> None:
+    drop = "ALTER TABLE shop.t DROP COLUMN v, DROP COLUMN w"
+    add = "ALTER TABLE shop.t ADD COLUMN v varchar(9) NOT NULL DEFAULT 'nine'"
+    for script in at_each_cut(log, lake, [*TWO, statement(drop, 40), statement(add, 50)], FIRST_LETTER):
+        rows = [(op, columns["v"], columns["before_v"]) for op, columns in changed_columns(script)]
+        assert rows == [("insert", "n", None), ("update", "n", "n")], changed_columns(script)
+
+
+def test_rows_before_changes_are_read_from_the_log_where_the_feed_did_not_have_them(log: Log, lake: Path) -> None:
+    script = Script(log, lake, tables={"shop.t": RULE}, policy={"on_rule_change": "apply"})
+    script.send(*TWO)
+    script.sync()
+    script.tables = {"shop.t": {**RULE, "before": True}}
+    script.send(row("d", "t", 40, None, before={"id": 1, "v": "def", "w": "xyz"}, key=("id",), time=40))
+    script.sync()
+    assert [(op, columns["v"], columns["before_v"]) for op, columns in changed_columns(script)] == [
+        ("insert", "abc", None),
+        ("update", "def", "abc"),
+        ("delete", "def", "def"),
+    ]
 
 
 def test_a_feed_that_is_to_be_a_mirror_is_made_again_and_back(log: Log, lake: Path) -> None:

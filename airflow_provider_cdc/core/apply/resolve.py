@@ -261,8 +261,8 @@ def part_ends(
     """
     if clear_version is not None:
         first = max(first, clear_version)  # stored rows are gone: what was before the clear needs no settling
-    every = {*barriers(timeline.versions, made_of), *mode.barriers(timeline.versions)}
-    ends = [number - 1 for number in sorted(every) if number > first]
+    every = mode.barriers(timeline.versions, barriers(timeline.versions, made_of))
+    ends = [number - 1 for number in every if number > first]
     return [*ends, len(timeline.versions) - 1]
 
 

@@ -27,7 +27,7 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.formula import Computed
 from airflow_provider_cdc.core.model.laid_columns import AS_SOURCE, LaidColumns
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
-from airflow_provider_cdc.core.shapes.columns import TargetColumn
+from airflow_provider_cdc.core.shapes.columns import OtherRows, TargetColumn
 from airflow_provider_cdc.core.shapes.expressions import BoundExpression, passing
 from airflow_provider_cdc.core.shapes.mode import ModeColumns
 from airflow_provider_cdc.core.shapes.shape import PLAIN, Shape
@@ -200,40 +200,38 @@ class Mapper:
         if not self._has_same_rows(old, target):
             raise self._lacking("which rows pass the filter", own=of_own)
         at, recomputed = self._of_stored(was, start, target)
-        inputs = Inputs(stored.num_rows, was.demanding(at, recomputed, partial(self._lacking, own=of_own)))
+        lacking = partial(self._lacking, own=of_own)
+        inputs = Inputs(stored.num_rows, was.demanding(at, recomputed, lacking))
         arrays = []
         for column in columns:
             values = was.unchanged_values(column, new, recomputed)
-            if values is None and column.like is not None:
-                values = self._converted_like(was, column, column.like, start, target)
-                if values is None and old.column(column.like) is None and self._is_stated(column.like, target):
-                    values = pc.if_else(_rows_like(was, columns), at(column.like), pa.scalar(None, column.type))
+            if values is None and column.of_other is not None:
+                values = self._of_other(was, column, column.of_other, start, target)
+                if values is None:
+                    raise lacking(f"the values of {column.name}")
             arrays.append(column.values(inputs) if values is None else values)
         if inputs.refused:
             raise refused_values(inputs.refused)
         return pa.Table.from_arrays(arrays, schema=self.arrow_schema(target))
 
-    def _converted_like(
-        self, was: StoredColumns, column: TargetColumn, like: int, start: int | None, target: int
+    def _of_other(
+        self, was: StoredColumns, column: TargetColumn, other: OtherRows, start: int | None, target: int
     ) -> pa.Array | None:
-        """Return the stored values of a column as those of another one become; NULL stays.
-
-        :param like: id of the other one.
-        """
-        values, old, new = was.made(column), was.schema.column(like), self._versions[target].schema.column(like)
-        if values is None or old is None or new is None:
+        """Return the values that stored rows have of other rows, None where they do not show them."""
+        old, new = was.schema.column(other.column_id), self._versions[target].schema.column(other.column_id)
+        if any(one.id == other.column_id and one.mark for one in self.columns(target)) or new is None:
             return None
-        lossy = self._lossy
-        if start is None:
-            converted = self._step(values, old, new, self._versions[target].server, lossy)
+        values, there = was.made(column), other.there(was.rows)
+        if old is not None and values is not None:
+            if start is None:
+                values = self._step(values, old, new, self._versions[target].server, self._lossy)
+            else:
+                values = self._steps(values, other.column_id, start, target, self._lossy)
+        elif old is None and not any(one.column_id == new.id for each in self._versions for one in each.computed):
+            values = self._filled(new.id, was.rows.num_rows, target, Counter())
         else:
-            converted = self._steps(values, like, start, target, lossy)
-        return pc.if_else(values.is_valid(), converted, pa.scalar(None, converted.type))
-
-    def _is_stated(self, column_id: int, target: int) -> bool:
-        """Return whether all rows have the same value of a column that is added: the server does not compute it."""
-        known = self._versions[target].schema.column(column_id) is not None
-        return known and all(item.column_id != column_id for one in self._versions for item in one.computed)
+            return None
+        return pc.if_else(there, values, pa.scalar(None, values.type))
 
     def _lacking(self, what: str, *, own: bool) -> DataError:
         """Return the error of rows that lack what is to be made of them.
@@ -344,13 +342,3 @@ class Mapper:
         if new.type != old.type:
             values = convert(values, old.type, new.type, arrow_type(new.type, self._options), lossy, server)
         return without_nulls(values, new.type, lossy, server) if old.nullable and not new.nullable else values
-
-
-def _rows_like(was: StoredColumns, columns: Sequence[TargetColumn]) -> pa.Array:
-    """Return which stored rows have a value in any of the columns that are like other ones."""
-    values = [was.made(column) for column in columns if column.like is not None]
-    there = pa.repeat(False, was.rows.num_rows)
-    for one in values:
-        if one is not None:
-            there = pc.or_(there, one.is_valid())
-    return there

@@ -50,6 +50,18 @@ class RowInputs(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class OtherRows:
+    """Say whose values a column has that cannot be made of its own row.
+
+    :param column_id: of the source's column whose values it has, of another row.
+    :param there: returns which stored rows have such a row.
+    """
+
+    column_id: int
+    there: Callable[[pa.Table], pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
 class TargetColumn:
     """A column of a stored table.
 
@@ -57,7 +69,7 @@ class TargetColumn:
     :param mark: says how its values are made; empty where they are the source's own.
     :param reads: ids of the source's columns that its values are made of.
     :param make: makes its values; None where they are the source's own.
-    :param like: id of the source's column whose values it has of other rows: what is stored is converted as those are.
+    :param of_other: the rows whose values it has instead, None where it has those of its own row.
     :param lasts: says whether values that were made stay right where the type of what they are made of changes.
     :param reads_under: returns ``reads`` under another schema of the source, where a name may be another column's; None
         where they are the same.
@@ -69,7 +81,7 @@ class TargetColumn:
     mark: str = ""
     reads: tuple[int, ...] = ()
     make: Callable[[RowInputs], pa.Array] | None = None
-    like: int | None = None
+    of_other: OtherRows | None = None
     lasts: Callable[[ColumnType, ColumnType], bool] = operator.eq
     reads_under: Callable[[TableSchema], tuple[int, ...]] | None = None
 

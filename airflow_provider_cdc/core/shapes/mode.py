@@ -47,8 +47,11 @@ class ModeColumns(Protocol):
         """
         ...
 
-    def barriers(self, versions: Sequence[SchemaVersion]) -> list[int]:
-        """Return indexes of schema versions that it takes for barriers in addition to those of every table."""
+    def barriers(self, versions: Sequence[SchemaVersion], of_mirror: Sequence[int]) -> Sequence[int]:
+        """Return the indexes of the schema versions that are barriers, ascending.
+
+        :param of_mirror: those of a mirror.
+        """
         ...
 
 
@@ -70,9 +73,9 @@ class AsAtSource:
         """Return no columns."""
         return []
 
-    def barriers(self, versions: Sequence[SchemaVersion]) -> list[int]:
-        """Return none."""
-        return []
+    def barriers(self, versions: Sequence[SchemaVersion], of_mirror: Sequence[int]) -> Sequence[int]:
+        """Return the barriers of every table."""
+        return of_mirror
 
 
 MIRROR = AsAtSource()

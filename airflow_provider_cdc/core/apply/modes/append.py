@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.later_rows import typed_later
 from airflow_provider_cdc.core.apply.merge_plan import Emptied, MergeStep
@@ -18,7 +19,15 @@ from airflow_provider_cdc.core.apply.row_copies import without_copies
 from airflow_provider_cdc.core.apply.rows_without_key import KeylessRows
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows, together
 from airflow_provider_cdc.core.config.tables import TableRule
-from airflow_provider_cdc.core.shapes.columns import MODE_IDS, SOURCE_TIME, RowInputs, SourceColumns, TargetColumn
+from airflow_provider_cdc.core.shapes.columns import (
+    MODE_IDS,
+    SOURCE_TIME,
+    OtherRows,
+    RowInputs,
+    SourceColumns,
+    TargetColumn,
+)
+from airflow_provider_cdc.core.timeline.timeline import SchemaVersion
 
 _COLUMNS = {
     "_cdc_op": ("op", pa.string()),
@@ -59,6 +68,10 @@ class Append(Mirror):
         ]
         return [*columns, *(_before(one) for one in others if self._before and one.id >= 0)]
 
+    def barriers(self, versions: Sequence[SchemaVersion], of_mirror: Sequence[int]) -> Sequence[int]:
+        """Return none: no row depends on another one."""
+        return ()
+
     def without_key(self, keyless: KeylessRows) -> MergeStep:
         """Return a step that adds a row for each change: the row after it, of a delete the row before."""
         typer, last = keyless.typer, keyless.last
@@ -96,11 +109,15 @@ class Append(Mirror):
 
 def _before(column: TargetColumn) -> TargetColumn:
     """Return the column that has the values of a column before the change."""
-    make = partial(_none, column.type)
-    like, mark = None if column.mark else column.id, f"mode append before {column.mark}"
+    make, other, mark = partial(_none, column.type), OtherRows(column.id, _changed), f"mode append before {column.mark}"
     return TargetColumn(
-        _BEFORE_IDS - column.id, f"before_{column.name}", column.type, mark, (column.id,), make, like, column.lasts
+        _BEFORE_IDS - column.id, f"before_{column.name}", column.type, mark, (column.id,), make, other, column.lasts
     )
+
+
+def _changed(rows: pa.Table) -> pa.Array:
+    """Return which rows had one before them."""
+    return pc.is_in(rows.column("_cdc_op"), pa.array(["update", "delete"]))
 
 
 def _none(kind: pa.DataType, rows: RowInputs) -> pa.Array:

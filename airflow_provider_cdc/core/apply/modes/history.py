@@ -59,16 +59,17 @@ class History(Mirror):
         """Return the mode with the options of a table's rule."""
         return History(rule.track) if rule.track else self
 
-    def barriers(self, versions: Sequence[SchemaVersion]) -> list[int]:
-        """Return the versions before which other ones of their columns were tracked: rows are compared by these."""
+    def barriers(self, versions: Sequence[SchemaVersion], of_mirror: Sequence[int]) -> Sequence[int]:
+        """Return those of a mirror, and the versions before which other ones of their columns were tracked."""
         if not self._track:
-            return []
+            return of_mirror
         tracked = [self._tracked(versions, number) for number in range(len(versions))]
-        return [
+        others = {
             number
             for number in range(1, len(versions))
             if tracked[number - 1] != tracked[number] & {one.id for one in versions[number - 1].schema.columns}
-        ]
+        }
+        return sorted(others.union(of_mirror))
 
     def _tracked(self, versions: Sequence[SchemaVersion], number: int) -> frozenset[int]:
         """Return the ids of the columns that are tracked under a schema version; one with another name now stays so."""
