@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 
 from airflow_provider_cdc.core.documents import Result
+from airflow_provider_cdc.engine.payload import spark_jobs
 from airflow_provider_cdc.engine.process import run_process
 from airflow_provider_cdc.engine.task import LAST_LINES, EngineTask, read_result
 
@@ -27,8 +29,10 @@ def as_process(task: EngineTask, arguments: Sequence[str], forward: Callable[[st
 
     :param forward: takes each line of its output.
     """
-    command = [sys.executable, str(task.payload.main), *arguments]
-    return run_process(task, command, task.environment(PYTHONPATH=str(task.payload.folder)), forward)
+    folder = spark_jobs()
+    environment = task.environment()
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder.parent), environment.get("PYTHONPATH")]))
+    return run_process(task, [sys.executable, str(folder / "launch" / "run.py"), *arguments], environment, forward)
 
 
 start: Callable[[EngineTask, Sequence[str], Callable[[str], None]], int] = as_process

@@ -24,7 +24,7 @@ class Payload:
     """Files that an engine starts with.
 
     :param archive: zip for ``--py-files``.
-    :param folder: the same files unpacked, for this machine's own processes: their compiled form is kept there.
+    :param folder: the same files unpacked, for Spark's processes on this machine: their compiled form is kept there.
     :param main: the one file given to spark-submit.
     """
 

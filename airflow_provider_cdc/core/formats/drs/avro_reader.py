@@ -10,6 +10,7 @@ import sys
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from io import BytesIO
 from typing import Any
 
@@ -60,19 +61,7 @@ class AvroReader:
     """
 
     def __init__(self, text: str, framing: str, repeated: str | None = None) -> None:
-        try:
-            tree = msgspec.json.decode(text)
-        except (ValueError, RecursionError):
-            raise ValueError("is not JSON") from None
-        try:
-            # expanded, because fastavro looks a name up after everything else that it may be
-            schema: Any = fastavro.parse_schema(_renamed(tree), named_schemas={}, expand=True)
-            self._mark = b"\xc3\x01" + bytes.fromhex(fingerprint(to_parsing_canonical_form(tree), "CRC-64-AVRO"))
-        except RecursionError:
-            raise ValueError("is nested too deep") from None
-        except Exception as error:  # fastavro raises whatever it stumbles on
-            raise ValueError(f"is not an Avro schema: {str(error)[:200] or type(error).__name__}") from None
-        self.root = _resolved(schema, {}, ())
+        schema, self.root, self._mark = _parsed(text)
         if self.root.kind != "record":
             raise ValueError(f"describes a {self.root.kind}, not a record")
         self._framing = framing
@@ -122,6 +111,24 @@ class AvroReader:
                 raise SchemaMismatch("the record does not begin with the number of a registered schema")
             return 5
         return 0
+
+
+@lru_cache(maxsize=8)  # each task of a batch makes readers of the same few
+def _parsed(text: str) -> tuple[Any, AvroType, bytes]:
+    """Return a schema as fastavro has it, as a type, and what begins a record of it in the single-object encoding."""
+    try:
+        tree = msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        raise ValueError("is not JSON") from None
+    try:
+        # expanded, because fastavro looks a name up after everything else that it may be
+        schema: Any = fastavro.parse_schema(_renamed(tree), named_schemas={}, expand=True)
+        mark = b"\xc3\x01" + bytes.fromhex(fingerprint(to_parsing_canonical_form(tree), "CRC-64-AVRO"))
+    except RecursionError:
+        raise ValueError("is nested too deep") from None
+    except Exception as error:  # fastavro raises whatever it stumbles on
+        raise ValueError(f"is not an Avro schema: {str(error)[:200] or type(error).__name__}") from None
+    return schema, _resolved(schema, {}, ()), mark
 
 
 def _record(stream: BytesIO, schema: Any) -> Any:
