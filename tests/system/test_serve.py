@@ -40,15 +40,20 @@ def done(running: Running, records: int = 0) -> bool:
     return bool(read) and sum(read) >= records
 
 
-def kill_batch(running: Running, lake: Path) -> bool:
-    """Kill the process of a batch that writes, the fork server's child, and return whether there was one."""
+def writing(running: Running, lake: Path) -> list[int]:
+    """Return the processes of batches that write: the fork server's children."""
     if not (lake / "_cdc").exists():
-        return False  # imports start processes, too
+        return []  # imports start processes, too
     mine = processes.descendants(running.process.pid)
-    forks = [pid for pid in mine if "forkserver" in processes.command(pid)]
-    for pid in forks[1:]:
+    return [pid for pid in mine if "forkserver" in processes.command(pid)][1:]
+
+
+def kill_batch(running: Running, lake: Path) -> bool:
+    """Kill the processes of batches that write, and return whether there was one."""
+    killed = writing(running, lake)
+    for pid in killed:
         processes.kill(pid)
-    return len(forks) > 1
+    return bool(killed)
 
 
 @pytest.fixture
@@ -74,6 +79,18 @@ def test_pipelines_follow_their_source_until_it_is_stopped(site: Site, broker: B
     failed = [line for line in lines(running) if line["status"] == "failed"]
     assert {(Path(line["file"]).name, line["error"]["code"]) for line in failed} == {("torn.yaml", "configuration")}
     assert site.sync().code == 0, "the lease was given back"
+
+
+def test_a_server_that_is_stopped_ends_its_batch_and_gives_the_lease_back(site: Site, broker: Broker) -> None:
+    site.changes["policy"]["lease_seconds"] = 600
+    grow(site, broker, 0)
+    running = site.launch("serve", "--every", "1")
+    assert running.until(lambda run: writing(run, site.lake) != [])
+    running.process.send_signal(signal.SIGTERM)
+    assert (running.answer().code, running.left()) == (0, [])
+    assert lines(running) == [], "the batch was running"
+    assert site.sync().code == 0
+    assert (unequal(site, 0), doubled_commits(site.lake)) == ({}, [])
 
 
 def test_a_batch_that_is_killed_is_finished_in_a_later_turn(site: Site, broker: Broker) -> None:
