@@ -14,7 +14,7 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Adoption
 from airflow_provider_cdc.core.lake.own_lake import LakeIdentity
 from airflow_provider_cdc.core.model.status import BatchStatus
-from airflow_provider_cdc.engine import Stopper
+from airflow_provider_cdc.engine.stopper import Stopper
 from airflow_provider_cdc.ledger import Batch, Ledger, Owner
 from airflow_provider_cdc.ledger.records import SYNC
 from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables

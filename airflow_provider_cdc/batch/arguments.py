@@ -6,14 +6,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.core.config import CdcPipeline
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-PipelineLike = CdcPipeline | Mapping[str, Any] | str | Path
+PipelineLike: TypeAlias = "CdcPipeline | Mapping[str, Any] | str | Path"  # a text: DAGs are parsed without its module
 
 
 def as_pipeline(pipeline: PipelineLike) -> CdcPipeline:
@@ -21,6 +23,8 @@ def as_pipeline(pipeline: PipelineLike) -> CdcPipeline:
 
     :raises ConfigurationError: names all problems at once.
     """
+    from airflow_provider_cdc.core.config import CdcPipeline
+
     if isinstance(pipeline, CdcPipeline):
         return pipeline
     if isinstance(pipeline, str) and "\n" not in pipeline:

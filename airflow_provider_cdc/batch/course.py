@@ -18,7 +18,7 @@ from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Result
 from airflow_provider_cdc.core.model.status import ResultStatus
-from airflow_provider_cdc.engine import Stopper
+from airflow_provider_cdc.engine.stopper import Stopper
 from airflow_provider_cdc.ledger import Batch, Lease, Ledger, Owner
 from airflow_provider_cdc.reporting.reporter import Reporter, Say, reported
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from airflow_provider_cdc.core.documents import JobDocument, Result
-from airflow_provider_cdc.engine import EngineTask, Stopper
+from airflow_provider_cdc.engine.stopper import Stopper
+from airflow_provider_cdc.engine.task import EngineTask
 from airflow_provider_cdc.reporting.reporter import Say, reported
 
 

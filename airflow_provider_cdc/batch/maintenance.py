@@ -18,7 +18,7 @@ from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import ExpiredLog, Maintenance, Result, TableMaintenance
 from airflow_provider_cdc.core.errors import BusyError
-from airflow_provider_cdc.engine import Stopper
+from airflow_provider_cdc.engine.stopper import Stopper
 from airflow_provider_cdc.ledger import Batch, Ledger, Owner
 
 

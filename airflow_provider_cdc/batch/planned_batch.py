@@ -22,7 +22,8 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import JobDocument, Progress, Result
 from airflow_provider_cdc.core.errors import NEW_GENERATION, CdcError, DataError, SinkError, UnavailableError
 from airflow_provider_cdc.core.lake.own_lake import LakeIdentity, demand_same_lake
-from airflow_provider_cdc.engine import EngineTask, Stopper
+from airflow_provider_cdc.engine.stopper import Stopper
+from airflow_provider_cdc.engine.task import EngineTask
 from airflow_provider_cdc.ledger import Batch, Lease, Ledger
 from airflow_provider_cdc.reporting.reporter import Reporter
 from airflow_provider_cdc.sinks.pipeline_tables import PipelineTables

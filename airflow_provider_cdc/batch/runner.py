@@ -16,7 +16,7 @@ from airflow_provider_cdc.core.documents import Result
 from airflow_provider_cdc.core.errors import LOG_LOST, SECOND_LOG
 from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.core.plan.progress import SLACK_MS
-from airflow_provider_cdc.engine import Stopper
+from airflow_provider_cdc.engine.stopper import Stopper
 from airflow_provider_cdc.ledger import Batch, Owner
 from airflow_provider_cdc.reporting.reporter import Say
 

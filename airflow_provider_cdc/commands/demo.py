@@ -53,7 +53,7 @@ def demo(args: Namespace) -> int:
         from airflow_provider_cdc.demo.screen import DemoScreen
         from airflow_provider_cdc.demo.shop_log import ShopLog
         from airflow_provider_cdc.demo.story import ShopStory
-        from airflow_provider_cdc.engine import Stopper
+        from airflow_provider_cdc.engine.stopper import Stopper
 
         stopper = Stopper()
         signal.signal(signal.SIGTERM, lambda *_: stopper("SIGTERM"))

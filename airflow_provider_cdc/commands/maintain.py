@@ -21,7 +21,7 @@ def maintain(args: Namespace) -> int:
 
     def work() -> int:
         from airflow_provider_cdc.batch.maintenance import maintain, maintenance_document, purge
-        from airflow_provider_cdc.engine import Stopper
+        from airflow_provider_cdc.engine.stopper import Stopper
 
         pipeline = CdcPipeline.from_yaml(args.pipeline)
         stopper = Stopper()

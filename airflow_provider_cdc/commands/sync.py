@@ -126,7 +126,7 @@ def _say_silence(pipeline: CdcPipeline, file: str) -> None:
 
 def _carried_out(args: Namespace, batch: Callable[..., BatchResult]) -> BatchResult:
     """Run a batch that a signal can stop, print its result, and return it."""
-    from airflow_provider_cdc.engine import Stopper
+    from airflow_provider_cdc.engine.stopper import Stopper
 
     stopper = Stopper()
     signal.signal(signal.SIGTERM, lambda *_: stopper("SIGTERM"))

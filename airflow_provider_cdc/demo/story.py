@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from airflow_provider_cdc.core.documents import TableState
-    from airflow_provider_cdc.engine import Stopper
+    from airflow_provider_cdc.engine.stopper import Stopper
     from airflow_provider_cdc.sources.kafka_reading import KafkaRecord
 
 

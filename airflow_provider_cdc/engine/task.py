@@ -20,6 +20,7 @@ from airflow_provider_cdc.core.documents import SECRETS_VARIABLE, Progress, Resu
 from airflow_provider_cdc.core.errors import UnavailableError
 from airflow_provider_cdc.core.json_documents import json_data
 from airflow_provider_cdc.engine.payload import Payload, payload
+from airflow_provider_cdc.engine.stopper import Stopper
 
 LAST_LINES = 30
 
@@ -40,42 +41,6 @@ _PR_SET_PDEATHSIG = 1
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 _RAISED = re.compile(r"((?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt|Fault))\b")
-
-
-@dataclass
-class Stopper:
-    """Stop the running engine from another thread or a signal handler; an engine started later stops at once.
-
-    :param stopped: the reason, empty before the stop.
-    """
-
-    stopped: str = ""
-    _stop: Callable[[], None] | None = None
-
-    def __call__(self, reason: str = "it was asked to stop") -> None:
-        """Stop the engine that runs, and any that would be started."""
-        self.stopped = self.stopped or reason
-        stop = self._stop
-        if stop is not None:
-            stop()
-
-    @contextlib.contextmanager
-    def running(self, stop: Callable[[], None]) -> Any:
-        """Register the way to stop the engine that runs inside the block.
-
-        :raises UnavailableError: it was stopped before it started.
-        """
-        self._stop = stop
-        try:
-            self.check()
-            yield
-        finally:
-            self._stop = None
-
-    def check(self) -> None:
-        """Raise after a stop."""
-        if self.stopped:
-            raise UnavailableError("engine.stopped", f"the batch was stopped: {self.stopped}", hint="run again")
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseOperator
 
-from airflow_provider_cdc.core.config import CanalSource
-from airflow_provider_cdc.engine.task import Stopper
+from airflow_provider_cdc.engine.stopper import Stopper
 from airflow_provider_cdc.operators.pipeline import airflow_errors
 
 if TYPE_CHECKING:
@@ -66,6 +65,7 @@ class CanalDrainOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, int]:
         """Take, store and acknowledge; return the numbers."""
         from airflow_provider_cdc.connections.lookup import canal_address
+        from airflow_provider_cdc.core.config import CanalSource
         from airflow_provider_cdc.sources.canal_drain import Limits, drain
         from airflow_provider_cdc.sources.canal_session import CanalSession
 

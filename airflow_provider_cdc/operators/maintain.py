@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 
 from airflow_provider_cdc.batch.arguments import PipelineLike
 from airflow_provider_cdc.core.printable import printable
-from airflow_provider_cdc.engine.task import Stopper
+from airflow_provider_cdc.engine.stopper import Stopper
 from airflow_provider_cdc.operators.pipeline import PipelineOperator, airflow_errors, task_try
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_pipeline
 from airflow_provider_cdc.core.errors import CdcError, Transient
-from airflow_provider_cdc.ledger.owner import TaskTry
 from airflow_provider_cdc.surface.links import CdcPipelineLink
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_cdc.core.config import CdcPipeline
+    from airflow_provider_cdc.ledger.owner import TaskTry
 
 _YAML = (".yaml", ".yml")
 
@@ -113,6 +113,8 @@ def airflow_error(error: CdcError) -> AirflowException:
 
 def task_try(context: Mapping[str, Any]) -> TaskTry | None:
     """Return the try that runs; None outside of Airflow."""
+    from airflow_provider_cdc.ledger.owner import TaskTry
+
     ti = context.get("ti")
     if ti is None:
         return None

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant, as_micros
-from airflow_provider_cdc.core.documents import Rebuild, RebuildSource
 from airflow_provider_cdc.operators.repair import RepairOperator
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ class CdcRebuildOperator(RepairOperator):
         *,
         pipeline: PipelineLike,
         tables: Sequence[str],
-        source: str = RebuildSource.CHANGE_LOG,
+        source: str = "change_log",
         since: str | datetime | None = None,
         **kwargs: Any,
     ) -> None:
@@ -49,6 +48,7 @@ class CdcRebuildOperator(RepairOperator):
 
     def _run(self, pipeline: CdcPipeline, **course: Any) -> BatchResult:
         from airflow_provider_cdc.batch.orders import run_rebuild
+        from airflow_provider_cdc.core.documents import Rebuild
 
         since = as_micros(as_instant(self.since, "since"))
         return run_rebuild(pipeline, Rebuild.of(self.tables, self.source, since), **course)

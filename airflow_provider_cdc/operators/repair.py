@@ -9,7 +9,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.core.printable import printable
-from airflow_provider_cdc.engine.task import Stopper
+from airflow_provider_cdc.engine.stopper import Stopper
 from airflow_provider_cdc.operators.pipeline import PipelineOperator, airflow_error, airflow_errors, task_try
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant, as_micros
-from airflow_provider_cdc.core.documents import Replay
 from airflow_provider_cdc.operators.repair import RepairOperator
 
 if TYPE_CHECKING:
@@ -45,6 +44,7 @@ class CdcReplayOperator(RepairOperator):
 
     def _run(self, pipeline: CdcPipeline, **course: Any) -> BatchResult:
         from airflow_provider_cdc.batch.orders import run_replay
+        from airflow_provider_cdc.core.documents import Replay
 
         since, until = (as_micros(as_instant(time, name)) for time, name in self._times())
         return run_replay(pipeline, Replay(list(self.tables), since, until), **course)

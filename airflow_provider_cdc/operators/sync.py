@@ -29,7 +29,7 @@ from airflow_provider_cdc.connections.settings import (
 )
 from airflow_provider_cdc.core.errors import BusyError, CdcError, ConfigurationError
 from airflow_provider_cdc.core.printable import printable
-from airflow_provider_cdc.engine.task import Stopper
+from airflow_provider_cdc.engine.stopper import Stopper
 from airflow_provider_cdc.operators.pipeline import (
     PipelineOperator,
     airflow_error,

@@ -16,8 +16,9 @@ import pytest
 from airflow_provider_cdc.connections.lookup import SparkTarget
 from airflow_provider_cdc.core.config import SparkSettings
 from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
-from airflow_provider_cdc.engine import EngineTask, Stopper
 from airflow_provider_cdc.engine.spark import _conf, local_cores, run_spark
+from airflow_provider_cdc.engine.stopper import Stopper
+from airflow_provider_cdc.engine.task import EngineTask
 from airflow_provider_cdc.ledger import Ledger
 from tests.sample import ALL
 from tests.system import processes

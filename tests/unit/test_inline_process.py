@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_cdc.engine.inline import as_process
-from airflow_provider_cdc.engine.task import EngineTask, Stopper
+from airflow_provider_cdc.engine.stopper import Stopper
+from airflow_provider_cdc.engine.task import EngineTask
 
 
 def test_packages_that_a_worker_reaches_by_its_pythonpath_are_there(
