@@ -38,10 +38,7 @@ class UnknownRows:
         timeline = self._p.read.with_blocks(timeline, state)
         if not timeline.blocked:
             return None
-        was = self._p.was.tables.get(timeline.table_id)
-        # a table that is well although the change was known before had its TRUNCATE in an earlier batch
-        settled = was.blocked if was is not None and state is not None and state.state == TableStatus.OK else []
-        settled = [] if files else settled
+        settled = [] if files else self._settled(timeline, state)
         first = next((block for block in timeline.blocked if block not in settled), None)
         if first is None:
             return None
@@ -52,6 +49,14 @@ class UnknownRows:
             return columns or timeline.unknown_since(clears, settled=settled, snapshot=begins[0])
         snapshot, _ = self._p.starts.start(timeline, state, spans, changed_at).snapshot
         return timeline.unknown_since(clears, settled=settled, snapshot=snapshot)
+
+    def _settled(self, timeline: TableTimeline, state: TableState | None) -> list[Block]:
+        """Return the changes that a table has passed: well although they were known, it had a TRUNCATE behind them."""
+        was = self._p.was.tables.get(timeline.table_id)
+        if was is None or state is None or state.state != TableStatus.OK:
+            return []
+        alike = self._p.layouts.leaves_out_alike(timeline, state)
+        return [block for block in was.blocked if alike or not block.by_rule]
 
     def lacks_rows_above(
         self, timeline: TableTimeline, state: TableState, spans: list[Span], changed_at: str | None

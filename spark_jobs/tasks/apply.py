@@ -42,6 +42,7 @@ from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
 from spark_jobs.tasks.table_witness import TableWitness, explained_kinds, proof_after, verification_of
 from spark_jobs.tasks.tables_together import ResolvedTable
 from spark_jobs.tasks.target_table import TargetTable
+from spark_jobs.tasks.unlogged import Unlogged
 from spark_jobs.tasks.writer_rules import writer_rule
 
 _REFUSED = 1_000  # rows that a report names of a table that is parked for them
@@ -100,8 +101,9 @@ class TableApply:
         self._writer: Writer[Stored] = self._comparing or written
         self._spark_may_write = task.base is not None and task.base.spark_may_write
         verifies = self._verification is not None and self._verification.compares_rows(self._format)
+        further, unlogged = self._shape.rules.of_change, Unlogged.of(job, self._format)
         self._changes = TableChanges(
-            self._storage, task, self._timeline, self._format, verifies=verifies, further=self._shape.rules.of_change
+            self._storage, task, self._timeline, self._format, verifies=verifies, further=further, unlogged=unlogged
         )
         if resolved is not None:
             self._changes.first = resolved.first
@@ -151,7 +153,7 @@ class TableApply:
         """
         task = self.task
         compared = bool(task.parents) or (task.late_from is not None and bool(task.context))
-        compared = compared or any(span.older for span in task.spans)
+        compared = compared or any(span.older for span in task.spans) or self._changes.unlogged is not None
         return task.image_bytes > self.job.policy.apply_bytes and not compared
 
     def _resolved(self, target: Stored, base_schema: TableSchema | None, *, in_pieces: bool) -> ApplyReport:

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import SourceError, out_of_memory
 from airflow_provider_cdc.core.formats.common.clock_positions import ClockPositions, FixedClocks
@@ -206,7 +205,7 @@ def land(
     new_writer = partial(LogWriter, lake_of(job, secrets), folder, describe=described, snapshots=snapshots)
     writer = new_writer()
     report, stretches = LandReport(), Stretches()
-    unlogged = Unlogged(job.tables, fmt, folds=Server.of(job.format_options).lower_case_names is True)
+    unlogged = Unlogged.of(job, fmt)
     begins = begins or Begins(Begin(*begin) for begin in job.begins)
     with _lean_memory(job):
         for parts in _decoded_at_once(job, source, fmt):

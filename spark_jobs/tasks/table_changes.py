@@ -29,6 +29,7 @@ from spark_jobs.lake.row_groups import StoredImages, read_groups, read_without_i
 from spark_jobs.lake.storage import Storage
 from spark_jobs.tasks.snapshot_attempts import broken_off, demand_one_attempt, times_fall
 from spark_jobs.tasks.table_task import ApplyTask, Span
+from spark_jobs.tasks.unlogged import Unlogged
 
 _PIECE_BYTES = 64 << 20  # of images that are read at a time
 
@@ -39,6 +40,8 @@ class TableChanges:
     :param timeline: of the table.
     :param verifies: whether rows before changes are compared with those that are there.
     :param further: columns of the change log that rows are made of.
+    :param unlogged: the columns whose values stay out of the change log by the rules of now.
+    :ivar unlogged: None where they are as they were landed.
     :ivar first: topic, partition and offset of the first record that was read.
     """
 
@@ -50,10 +53,14 @@ class TableChanges:
         wire: Format,
         *,
         verifies: bool,
-        further: Sequence[str] = (),
+        further: Sequence[str],
+        unlogged: Unlogged,
     ) -> None:
         self._storage, self._task, self._timeline, self._wire = storage, task, timeline, wire
         self._by_clock = wire.order == "clock"
+        # where only its values show that a row came again, it needs those that the log has of all rows
+        strips = self._by_clock and unlogged.patterns(task.database, task.table)
+        self.unlogged = unlogged if strips else None
         self._verifies = verifies
         self._columns = list(dict.fromkeys([*columns_of(wire, verifies=verifies), *further]))
         self.first: dict[str, Any] = {}
@@ -220,7 +227,9 @@ class TableChanges:
 
         def read(some: list[RowGroup]) -> pa.Table:
             if images is None:
-                return read_groups(self._storage, some, columns, before_of=needed)
+                rows = read_groups(self._storage, some, columns, before_of=needed)
+                mine = (self._task.database, self._task.table)
+                return rows if self.unlogged is None else self.unlogged.of_table(rows, *mine)
             return read_without_images(self._storage, some, columns, images, before_of=needed)
 
         settled = self._task.settled

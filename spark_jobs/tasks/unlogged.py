@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 import msgspec
 import pyarrow as pa
 
 from airflow_provider_cdc.core.config import TableRules
+from airflow_provider_cdc.core.ddl.server import Server
+from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.formats.contract import AdjustsNames, Format
 from airflow_provider_cdc.core.values.image_structs import RAW, BadImage
 
@@ -26,6 +29,11 @@ class Unlogged:
         self._rules, self._wire, self._folds = rules, wire, folds
         self._named: dict[tuple[str, str], bool] = {}  # by pattern and name
 
+    @staticmethod
+    def of(job: JobDocument, wire: Format) -> Unlogged:
+        """Return those of a job."""
+        return Unlogged(job.tables, wire, folds=Server.of(job.format_options).lower_case_names is True)
+
     def without_values(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows whose images lack these columns, as if the tool left them out."""
         if not self._rules.keep_values_out:
@@ -34,6 +42,15 @@ class Unlogged:
             if patterns := self._spelt(database, table):
                 for name in _IMAGES:
                     rows = _with(rows, name, self._without(rows.column(name), mine, patterns))
+        return rows
+
+    def of_table(self, rows: pa.Table, database: str, table: str) -> pa.Table:
+        """Return rows of one table, landed under whatever rules, as they would be landed now."""
+        for name in _IMAGES if (patterns := self._spelt(database, table)) else ():
+            if name in rows.column_names:
+                chunks = [self._without(chunk, range(len(chunk)), patterns) for chunk in rows.column(name).chunks]
+                images = pa.chunked_array(chunks, rows.schema.field(name).type)
+                rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), images)
         return rows
 
     def without_bytes(self, errors: pa.RecordBatch) -> pa.RecordBatch:
@@ -59,7 +76,7 @@ class Unlogged:
             stated = [*stated, *(spelling for pattern in stated for spelling in self._wire.spellings(pattern))]
         return [pattern.lower() for pattern in stated]
 
-    def _without(self, images: pa.Array, some: list[int], patterns: list[str]) -> pa.Array:
+    def _without(self, images: pa.Array, some: Iterable[int], patterns: list[str]) -> pa.Array:
         texts = images.to_pylist()
         for index in some:
             if texts[index] is not None:

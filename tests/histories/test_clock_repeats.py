@@ -6,6 +6,7 @@ What is expected is what the source holds: each test states its changes, and whi
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from deltalake import DeltaTable
 from spark_jobs.lake.storage import table_location
 from tests.histories.canal_rows import LATER, SOON, START, T, content, ddl, moved, row
 from tests.histories.log import Log
+from tests.histories.records import Record
 from tests.histories.scripted import Script
 
 
@@ -56,6 +58,42 @@ def test_a_row_goes_with_the_values_that_it_had_where_an_older_one_came_again(sc
     script.sync()
     rows = DeltaTable(table_location(str(script.root), "shop", "t")).to_pyarrow_table().to_pylist()
     assert sorted(tuple(one.values())[:4] for one in rows) == [(1, 2, "update", True), (2, 1, "insert", False)]
+
+
+def with_secret(record: Record) -> Record:
+    """Return the record of a row of a table with one column more."""
+    entry = json.loads(record.value or b"")
+    entry["data"][0]["s"], entry["mysqlType"]["s"], entry["sqlType"]["s"] = "secret", "varchar(9)", 12
+    return replace(record, value=json.dumps(entry).encode())
+
+
+WIDER = "CREATE TABLE shop.t (k INT PRIMARY KEY, v INT, s VARCHAR(9))"
+UNLOGGED = {"shop.t": {"columns": {"unlogged": "s"}}}
+
+
+@pytest.mark.parametrize("synced_before", [True, False])
+def test_a_row_that_comes_again_is_known_without_a_value_that_now_stays_out_of_the_log(
+    script: Script, synced_before: bool
+) -> None:
+    script.policy = {"on_rule_change": "apply", "quarantine_limit": 0}
+    script.tables = {} if synced_before else {"shop.t": {"mode": "append"}}  # which waits: nothing shows the order
+    script.send(ddl(0, WIDER), with_secret(row(10, "INSERT", 1, 1)), with_secret(row(20, "UPDATE", 1, 2, old=1)))
+    script.sync()
+    script.tables = UNLOGGED
+    script.send(with_secret(row(LATER, "INSERT", 1, 1)), with_secret(row(LATER + 5, "INSERT", 2, 1)))
+    script.sync()
+    assert content(script) == Counter([(1, 2), (2, 1)])
+
+
+def test_a_row_that_comes_again_with_a_value_that_stayed_out_of_the_log_brings_nothing_back(script: Script) -> None:
+    script.policy, script.tables = {"on_rule_change": "apply"}, UNLOGGED
+    script.send(ddl(0, WIDER), with_secret(row(10, "INSERT", 1, 1)), with_secret(row(20, "UPDATE", 1, 2, old=1)))
+    script.sync()
+    script.tables = {}
+    script.send(with_secret(row(LATER, "INSERT", 1, 1)))
+    script.sync()
+    (state,) = script.states.values()
+    assert state.state == "parked" and state.code == "apply.values_unlogged", state.reason
 
 
 def test_an_insert_and_the_move_of_its_key_that_come_again_in_two_batches(script: Script) -> None:

@@ -102,6 +102,26 @@ def test_a_new_name_of_a_column_that_no_rule_states_parks_the_table(
     assert stored(script) == [*LEFT, {"id": 4, "phone": "***", "v": 1}]
 
 
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ({"columns": UNLOGGED}, "values of tax_no came into the change log"),
+        ({"exclude_columns": ["ssn"]}, "rows have the column tax_no from here on, and none had it before"),
+    ],
+)
+def test_a_rule_for_the_former_name_of_a_column_that_comes_later_parks_the_table(
+    log: Log, lake: Path, rule: dict[str, Any], reason: str
+) -> None:
+    rename = statement("ALTER TABLE shop.t RENAME COLUMN ssn TO tax_no", 70)
+    script = synced(log, lake, [*RECORDS, rename, put(81, **person(4, 1, "tax_no"))])
+    assert len(stored(script)) == 3
+    script.tables, script.policy = {"shop.t": rule}, {"on_rule_change": "apply"}
+    script.send(put(91, **person(5, 1, "tax_no")))
+    script.sync()
+    (state,) = script.states.values()
+    assert state.state == "parked" and reason in state.reason
+
+
 @pytest.mark.parametrize("cuts", [(), (6,)])
 def test_a_new_name_that_a_rule_states_is_followed(log: Log, lake: Path, cuts: tuple[int, ...]) -> None:
     rename = statement("ALTER TABLE shop.t RENAME COLUMN ssn TO tax_no", 70)

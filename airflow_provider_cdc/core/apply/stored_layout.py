@@ -116,6 +116,10 @@ class StoredLayouts:
             made[_CREATE] = hashlib.blake2b(" ".join(create.split()).encode(), digest_size=8).hexdigest()
         return {**self._source, **made, **_rules_for(self._rules, timeline.last_name)}
 
+    def leaves_out_alike(self, timeline: TableTimeline, state: TableState) -> bool:
+        """Return whether the rows of a table were made without the same columns."""
+        return (state.made_with or {}).get(_EXCLUDED) == self.of(timeline).get(_EXCLUDED)
+
     def change(self, timeline: TableTimeline, state: TableState) -> LayoutChange | None:
         """Return what is another option now and concerns a table, None where its rows are as they would be made now.
 

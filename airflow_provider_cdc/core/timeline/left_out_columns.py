@@ -60,7 +60,8 @@ def _without(table: TableTimeline, rules: TableRules) -> TableTimeline:
             text = f"a foreign key over a column that is in no row ({_RULES}) changes rows without row events"
             result.blocked.append(Block(reference.position, text, columns=True))
     result.references = [one for one in table.references if not hidden & set(one.columns)]
-    result.blocked.sort(key=lambda block: block.position)
+    mine = [block._replace(by_rule=block not in table.blocked) for block in result.blocked]
+    result.blocked = sorted(mine, key=lambda block: block.position)
     return result
 
 

@@ -177,11 +177,13 @@ class Block(NamedTuple):
     """Hold a change whose effect on a table the log does not state.
 
     :param columns: whether the table's columns are unknown too; else only the rows stored then are.
+    :param by_rule: whether it is one because of what a pipeline states: rows that were made before did not meet it.
     """
 
     position: str
     reason: str
     columns: bool = False
+    by_rule: bool = False
 
     def __str__(self) -> str:
         ends = "DROP TABLE and CREATE TABLE" if self.columns else "TRUNCATE TABLE, or DROP TABLE and CREATE TABLE,"
@@ -262,11 +264,7 @@ class TableTimeline:
         return self.names[-1][0] if self.names[-1][1] is None else None
 
     def unknown_since(
-        self,
-        clears: Iterable[str] = (),
-        *,
-        settled: Collection[Block] = (),
-        snapshot: str = "",
+        self, clears: Iterable[str] = (), *, settled: Collection[Block] = (), snapshot: str = ""
     ) -> Block | None:
         """Return the first change since which the table is unknown, None if it is known.
 
