@@ -17,7 +17,6 @@ FILE, FUNCTION, COMPLEXITY = 400, 50, 18
 # Lines of files and functions above the budget. A number may fall, a name may leave the list, and none
 # may come in.
 LARGE_FILES = {
-    "airflow_provider_cdc/ledger/store.py": 579,
     "spark_jobs/driver/base_states.py": 525,
 }
 LARGE_FUNCTIONS: dict[str, int] = {}
