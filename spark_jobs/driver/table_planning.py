@@ -92,7 +92,7 @@ class ApplyPlanner:
 
         :raises DataError: ``apply.change_refused``.
         """
-        demand_allowed(self._p.was, self._p.now, self._p.starts, self._p.policy_of, self._p.asked)
+        demand_allowed(self._p.was, self._p.now, self._p.groups, self._p.policy_of, self._p.asked)
         plan = ApplyPlan()
         for table_id, timeline in self._p.tables.items():
             if self._p.is_selected(timeline.last_name) or self._waits_to_leave(timeline):
@@ -155,8 +155,8 @@ class ApplyPlanner:
         state = self._p.states.get(timeline.table_id)
         if state is not None and state.state == TableStatus.DROPPED and timeline.dropped_at is None:
             state = None  # schema changes that came since show that it was there all along
-        spans = self._p.starts.spans(timeline)
-        changed_at = self._p.starts.first_difference(timeline.table_id, state)
+        spans = self._p.groups.spans(timeline)
+        changed_at = self._p.late.first_difference(timeline.table_id, state)
         exceeded = self._p.quarantine.exceeded(timeline)
         aside = self._p.unclear.get(timeline.last_name) or exceeded or self._unowned.truncated_as(timeline)
         return _Case(timeline, state, spans, changed_at, aside, self._tasks.made_otherwise(timeline, state))
@@ -248,12 +248,12 @@ class ApplyPlanner:
             state is None
             or self._is_new(timeline, state)
             or (state.state == TableStatus.OK and self._p.paths.is_elsewhere(timeline, state))
-            or (self._p.checks_references(timeline) and self._p.starts.removes(timeline))
+            or (self._p.checks_references(timeline) and self._p.parents.removes(timeline))
             or self._p.quarantine.settles(timeline)
             or self._rebuilds.concern(timeline)
             or state.code == EXCEEDED
             or self._changed.wait(state)
-            or (timeline.dropped_at is None and bool(self._p.starts.applied_repeats(timeline, state)))
+            or (timeline.dropped_at is None and bool(self._p.applied.repeats(timeline, state)))
             or self._p.read.concern(timeline)
         )
 

@@ -24,7 +24,7 @@ from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import ColumnType
 from airflow_provider_cdc.core.timeline import described_tables, table_accounts
 from airflow_provider_cdc.core.values.alter import text_to_integer
-from spark_jobs.driver import base_states, planning
+from spark_jobs.driver import planning, table_groups
 from spark_jobs.tasks import table_changes
 from tests.histories.debezium_records import ddl, row, snapshot_ddl
 from tests.histories.scripted import Script
@@ -199,7 +199,7 @@ def _typed_truncate(script: Script) -> Iterator[Truth]:
 
 def _as_typed(patch: pytest.MonkeyPatch) -> None:
     whole = planning.groups_by_name
-    for module in (planning, base_states):
+    for module in (planning, table_groups):
         patch.setattr(module, "groups_by_name", lambda manifest, *, lower_case=False: whole(manifest))
 
 
