@@ -187,7 +187,7 @@ class ConditionSensor(BaseSensorOperator):
             poke_interval=float(self.poke_interval),
             deadline=started + limits[limit],
             limit=limit,
-            **self._condition.arguments(),
+            **self.arguments(),
         )
         left = timedelta(seconds=max(0.0, limits[limit])) + _GRACE
         self.defer(trigger=trigger, method_name="execute_complete", timeout=left)
