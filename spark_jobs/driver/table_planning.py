@@ -30,7 +30,7 @@ from spark_jobs.driver.unowned_names import UnownedNames
 from spark_jobs.driver.unsettled import REPLACED, may_go_on
 from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.table_shape import demand_fit
-from spark_jobs.tasks.table_task import ApplyTask, Span
+from spark_jobs.tasks.table_task import Span
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class ApplyPlanner:
     """Decide which tables a batch touches; ``BaseStates`` finds from where each is resolved.
 
     :ivar now: the timelines with the batch's schema changes; ``fresh`` these changes.
-    :ivar asked: schema changes that were asked about.
+    :ivar asked: schema changes that were asked about; ``tasks`` makes the tables' tasks.
     :ivar states: the tables' states before the batch, by table id.
     """
 
@@ -72,16 +72,8 @@ class ApplyPlanner:
         self.quarantine: Quarantine = self._p.quarantine
         self._locations, self._rebuilds = Locations(self._p), Rebuilds(self._p)
         self._unknown, self._unowned = UnknownRows(self._p), UnownedNames(self._p)
-        self._tasks = TaskMaker(self._p, self._locations)
-        self._changed = ChangedRules(self._p, self._tasks.goes_on_from_rows)
-
-    def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:
-        """Return a task again, from a state that holds nothing from a position on (``TaskMaker.again``)."""
-        return self._tasks.again(task, rewind_to)
-
-    def go_on(self, task: ApplyTask, held: TableState) -> ApplyTask:
-        """Return a task again for a table that holds more than was known of it (``TaskMaker.go_on``)."""
-        return self._tasks.go_on(task, held)
+        self.tasks = TaskMaker(self._p, self._locations)
+        self._changed = ChangedRules(self._p, self.tasks.goes_on_from_rows)
 
     def referring(self) -> list[str]:
         """Return the ids of the tables that are parked where a foreign key changed rows."""
@@ -147,7 +139,7 @@ class ApplyPlanner:
         demand_fit(self._p.job, timeline)
         if (question := self._changed.question(timeline, case.state, case.spans)) is not None:
             raise question
-        task = self._tasks.task(timeline, case.state, case.spans, case.changed_at, case.begins, case.provided)
+        task = self.tasks.task(timeline, case.state, case.spans, case.changed_at, case.begins, case.provided)
         plan.tasks.append(task)
 
     def _case(self, timeline: TableTimeline) -> _Case:
@@ -159,7 +151,7 @@ class ApplyPlanner:
         changed_at = self._p.late.first_difference(timeline.table_id, state)
         exceeded = self._p.quarantine.exceeded(timeline)
         aside = self._p.unclear.get(timeline.last_name) or exceeded or self._unowned.truncated_as(timeline)
-        return _Case(timeline, state, spans, changed_at, aside, self._tasks.made_otherwise(timeline, state))
+        return _Case(timeline, state, spans, changed_at, aside, self.tasks.made_otherwise(timeline, state))
 
     def _stays_dropped(self, plan: ApplyPlan, case: _Case) -> bool:
         state = case.state
