@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where tables lie below a root, and how positions in a binlog are written: what tests expect, said once."""
+"""Say where tables lie below a root, and how positions in a binlog are written."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from airflow_provider_cdc.ledger.records import ProgressSample, time_text
 
 
 class PipelineReports:
-    """The part of the ledger that holds what is known of pipelines besides their batches."""
+    """The part of the ledger that holds what is known of pipelines, but for their batches."""
 
     _database: Database
 

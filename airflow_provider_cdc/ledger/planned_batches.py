@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan a batch, note what becomes of it, and commit it or give it up."""
+"""Plan a batch, note how far it is, and commit it or give it up."""
 
 from __future__ import annotations
 

@@ -93,8 +93,7 @@ class Planning:
         self.applied = AppliedRows(self.groups, history)
         self.parents = ParentRows(self.now, self.groups, history)
         self.snapshots = FullSnapshots(job.schema_topic is not None, "full_snapshots" in wire.carries, self._keeps)
-        found = self.groups, self.late, self.applied, history
-        self.starts = BaseStates(job.seq, *found, self.snapshots, self.layouts)
+        self.starts = BaseStates(job.seq, self.groups, self.late, self.applied, history, self.snapshots, self.layouts)
         self.read = ReadRows(self.was, self.now, self.states, self.groups, history)
         self.tables = {i: timeline for i, timeline in self.now.tables.items() if self.read.shows(timeline)}
         self.quarantine = Quarantine(job, self.rules, self.now, [*known, *self.fresh], manifest, history)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows and statements of a server's log, and of the next one whose files are numbered anew."""
+"""Rows and statements of a server's log, and of the next one, whose files are numbered from the start."""
 
 from __future__ import annotations
 

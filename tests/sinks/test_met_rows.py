@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a merge says of the stored rows that it replaces and removes, whoever made it."""
+"""Check what a merge says of the stored rows that it replaces and removes, whoever made it."""
 
 from __future__ import annotations
 
