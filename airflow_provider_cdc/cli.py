@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         args.table = left.pop()  # argparse takes an optional name only where no option stands before it
     if left:
         parser.error(f"unrecognized arguments: {' '.join(left)}")
-    return int(_function(args.verb.home)(args))
+    return _run(args.verb, args)
 
 
 def program() -> int:
@@ -54,7 +54,7 @@ def airflow_commands() -> list[Any]:
     def action(verb: Verb) -> Any:
         def call(args: argparse.Namespace) -> None:
             _look_in_database()
-            sys.exit(_function(verb.home)(args))
+            sys.exit(_run(verb, args))
 
         arguments = [Arg(flags=argument.flags, **argument.settings) for argument in verb.arguments]
         return ActionCommand(name=verb.name, help=verb.help, func=call, args=arguments)
@@ -79,6 +79,13 @@ def _parser() -> argparse.ArgumentParser:
         for argument in verb.arguments:
             mine.add_argument(*argument.flags, **argument.settings)
     return parser
+
+
+def _run(verb: Verb, args: argparse.Namespace) -> int:
+    from airflow_provider_cdc.commands.output import guarded
+
+    work = _function(verb.home)
+    return guarded(lambda: work(args), args)
 
 
 def _function(home: str) -> Callable[[argparse.Namespace], int]:

@@ -209,15 +209,7 @@ def get_provider_info() -> dict[str, object]:
         "sensors": modules(
             "sensors.applied", "sensors.health", "sensors.lag", "sensors.received", "sensors.schema_change"
         ),
-        "triggers": modules(
-            "triggers.applied",
-            "triggers.health",
-            "triggers.lag",
-            "triggers.lease",
-            "triggers.received",
-            "triggers.schema_change",
-            "triggers.watcher",
-        ),
+        "triggers": modules("triggers.condition", "triggers.lease", "triggers.watcher"),
         "extra-links": [f"{_PACKAGE}.surface.links.CdcPipelineLink", f"{_PACKAGE}.surface.links.CdcBatchLink"],
         "notifications": [f"{_PACKAGE}.surface.notifier.CdcNotifier"],
         "hooks": modules("hooks.canal", "hooks.kafka", "hooks.ledger", "hooks.pipeline"),

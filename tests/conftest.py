@@ -34,6 +34,7 @@ SPARK_TESTS = (
     "tests/canal/test_spark.py",
     "tests/histories/test_histories_spark.py",
     "tests/sinks/test_behaviour.py",
+    "tests/sinks/test_met_rows.py",
     "tests/spark/",
     "tests/system/test_kills_with_spark.py",
     "tests/system/test_repeat.py",

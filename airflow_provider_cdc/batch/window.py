@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_provider_cdc.batch.arguments import as_instant, refuse_template
-from airflow_provider_cdc.core.errors import BusyError, SourceError
+from airflow_provider_cdc.core.errors import SourceError
 from airflow_provider_cdc.ledger import Ledger
 
 NOW = "now"
@@ -101,12 +101,3 @@ class ExactWindow:
         reached = ledger.reached(pipeline)
         applied = "no window yet" if reached is None else f"up to {reached.isoformat()}"
         return f"{self} waits for everything before {self.after.isoformat()}; applied: {applied}"
-
-
-def waited_too_long(reason: str, pipeline: str) -> BusyError:
-    """Return the error of an exact window whose predecessors did not come."""
-    return BusyError(
-        "window.waits", f"waited too long: {reason}", where={"pipeline": pipeline},
-        hint="run the windows before it first (a backfill must not run backwards); a first window needs a DAG whose "
-        "start_date is not before it, or one sync up to its begin",
-    )  # fmt: skip

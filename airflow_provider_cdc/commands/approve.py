@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.batch.approvals import decide, waiting_changes
 from airflow_provider_cdc.batch.result import refusal, stored_result
-from airflow_provider_cdc.commands.output import DONE, guarded, print_json, print_table
+from airflow_provider_cdc.commands.output import DONE, print_json, print_table
 from airflow_provider_cdc.commands.sync import run_and_print, run_batch_and_print
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import NEW_GENERATION, ConfigurationError, DataError
@@ -33,28 +33,24 @@ It cannot be taken back. If two logs are written to one topic, do not approve: g
 
 def approve(args: Namespace) -> int:
     """Show what waits for an approval, or approve it and finish the batch."""
+    from airflow_provider_cdc.connections.lookup import ledger_url
+    from airflow_provider_cdc.ledger import Ledger
 
-    def work() -> int:
-        from airflow_provider_cdc.connections.lookup import ledger_url
-        from airflow_provider_cdc.ledger import Ledger
-
-        _demand_one_purpose(args)
-        pipeline = CdcPipeline.from_yaml(args.pipeline)
-        if args.table is not None:
-            return _decide(args, pipeline)
-        ledger = Ledger(ledger_url(pipeline.ledger))
-        batch = _approved_with(ledger, pipeline.name).get(args.new_generation)
-        if batch is not None:
-            answer = {"pipeline": pipeline.name, "seq": batch, "status": "approved_before"}
-            print_json(answer) if args.json else print(f"{pipeline.name}: approved before, with batch {batch}")
-            return DONE
-        question = _question(ledger, pipeline.name)
-        if args.new_generation is None:
-            return _show(args, pipeline.name, question, waiting_changes(ledger, pipeline.name))
-        _demand(args, pipeline.name, question)
-        return run_and_print(args, pipeline, new_generation=question[0])
-
-    return guarded(work, args)
+    _demand_one_purpose(args)
+    pipeline = CdcPipeline.from_yaml(args.pipeline)
+    if args.table is not None:
+        return _decide(args, pipeline)
+    ledger = Ledger(ledger_url(pipeline.ledger))
+    batch = _approved_with(ledger, pipeline.name).get(args.new_generation)
+    if batch is not None:
+        answer = {"pipeline": pipeline.name, "seq": batch, "status": "approved_before"}
+        print_json(answer) if args.json else print(f"{pipeline.name}: approved before, with batch {batch}")
+        return DONE
+    question = _question(ledger, pipeline.name)
+    if args.new_generation is None:
+        return _show(args, pipeline.name, question, waiting_changes(ledger, pipeline.name))
+    _demand(args, pipeline.name, question)
+    return run_and_print(args, pipeline, new_generation=question[0])
 
 
 def _demand_one_purpose(args: Namespace) -> None:

@@ -8,7 +8,7 @@ from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.commands.output import CONFIGURATION, DONE, complain, guarded, json_line
+from airflow_provider_cdc.commands.output import CONFIGURATION, DONE, complain, json_line
 from airflow_provider_cdc.core.file_log.record_lines import lines, object_of, opened
 
 if TYPE_CHECKING:
@@ -19,24 +19,20 @@ _DIALECTS = {"mysql": "mysql", "mariadb": None, "oracle": "oracle"}  # as the pa
 
 def ddl(args: Namespace) -> int:
     """Print the changes of each statement, with ``--replay`` the tables after all of them."""
-
-    def work() -> int:
-        session = Session(args.dialect, args.database or "")
-        try:
-            with opened(args.file) as stream:
-                for line in lines(stream):
-                    print(json_line(session.read(line)))
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            complain(f"cannot read {args.file}: {error.strerror or error}")
-            return CONFIGURATION
-        if args.replay:
-            print(json_line({"tables": session.tables()}))
-        sys.stdout.flush()
-        return DONE
-
-    return guarded(work, args)
+    session = Session(args.dialect, args.database or "")
+    try:
+        with opened(args.file) as stream:
+            for line in lines(stream):
+                print(json_line(session.read(line)))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        complain(f"cannot read {args.file}: {error.strerror or error}")
+        return CONFIGURATION
+    if args.replay:
+        print(json_line({"tables": session.tables()}))
+    sys.stdout.flush()
+    return DONE
 
 
 @dataclass

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_cdc.commands.output import DONE, guarded, print_json
+from airflow_provider_cdc.commands.output import DONE, print_json
 from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from airflow_provider_cdc.core.errors import ConfigurationError
 
@@ -38,50 +38,44 @@ _WHERE = {
 
 def demo(args: Namespace) -> int:
     """Run the demo; exit 0 only if every table was equal every time, 1 if one was not."""
+    sink = args.sink
+    if sink not in SINKS:
+        raise ConfigurationError([f"--sink: {sink!r} is not known; known: {', '.join(SINKS)}"])
+    library = SINKS[sink].library
+    if importlib.util.find_spec(library) is None:
+        raise ConfigurationError([f"--sink {sink}: {library} is missing: pip install 'airflow-provider-cdc[{sink}]'"])
+    folder = _folder(args.folder)
 
-    def work() -> int:
-        sink = args.sink
-        if sink not in SINKS:
-            raise ConfigurationError([f"--sink: {sink!r} is not known; known: {', '.join(SINKS)}"])
-        library = SINKS[sink].library
-        if importlib.util.find_spec(library) is None:
-            raise ConfigurationError(
-                [f"--sink {sink}: {library} is missing: pip install 'airflow-provider-cdc[{sink}]'"]
-            )
-        folder = _folder(args.folder)
+    from airflow_provider_cdc.demo.screen import DemoScreen
+    from airflow_provider_cdc.demo.shop_log import ShopLog
+    from airflow_provider_cdc.demo.story import ShopStory
+    from airflow_provider_cdc.engine.stopper import Stopper
 
-        from airflow_provider_cdc.demo.screen import DemoScreen
-        from airflow_provider_cdc.demo.shop_log import ShopLog
-        from airflow_provider_cdc.demo.story import ShopStory
-        from airflow_provider_cdc.engine.stopper import Stopper
-
-        stopper = Stopper()
-        signal.signal(signal.SIGTERM, lambda *_: stopper("SIGTERM"))
-        screen = DemoScreen(sys.stderr if args.json else sys.stdout)
-        screen.line(_INTRODUCTION.format(sink=sink.capitalize(), where=_WHERE[args.spark]))
-        try:
-            screen.step("reading the recorded log")
-            story = ShopStory(folder, sink, "spark" if args.spark else "inline", screen)
-            if args.airflow:
-                return _in_airflow(story, screen, keep=args.folder is not None)
-            hours = story.hours(stopper, ShopLog())
-        finally:
-            screen.close()
-        _end(screen, story, hours)
-        equal = all(hour.verdict.complete for hour in hours)
-        if args.json:
-            print_json(
-                {
-                    "equal": equal,
-                    "seconds": round(screen.elapsed, 1),
-                    "folder": str(folder),
-                    "pipeline": str(story.file),
-                    "hours": [hour.document() for hour in hours],
-                }
-            )
-        return DONE if equal else DIFFERS
-
-    return guarded(work, args)
+    stopper = Stopper()
+    signal.signal(signal.SIGTERM, lambda *_: stopper("SIGTERM"))
+    screen = DemoScreen(sys.stderr if args.json else sys.stdout)
+    screen.line(_INTRODUCTION.format(sink=sink.capitalize(), where=_WHERE[args.spark]))
+    try:
+        screen.step("reading the recorded log")
+        story = ShopStory(folder, sink, "spark" if args.spark else "inline", screen)
+        if args.airflow:
+            return _in_airflow(story, screen, keep=args.folder is not None)
+        hours = story.hours(stopper, ShopLog())
+    finally:
+        screen.close()
+    _end(screen, story, hours)
+    equal = all(hour.verdict.complete for hour in hours)
+    if args.json:
+        print_json(
+            {
+                "equal": equal,
+                "seconds": round(screen.elapsed, 1),
+                "folder": str(folder),
+                "pipeline": str(story.file),
+                "hours": [hour.document() for hour in hours],
+            }
+        )
+    return DONE if equal else DIFFERS
 
 
 def _in_airflow(story: ShopStory, screen: DemoScreen, *, keep: bool) -> int:

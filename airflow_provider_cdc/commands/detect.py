@@ -14,7 +14,6 @@ from airflow_provider_cdc.commands.output import (
     DATA,
     DONE,
     complain,
-    guarded,
     print_json,
     print_table,
 )
@@ -30,29 +29,25 @@ _PER_PARTITION = 200
 
 def detect(args: Namespace) -> int:
     """Print the format of a file's records."""
+    from airflow_provider_cdc.core.formats import detection
 
-    def work() -> int:
-        from airflow_provider_cdc.core.formats import detection
-
-        schemas = stated_schemas(args.schemas) if args.schemas else None
-        try:
-            with opened(args.file) as stream:
-                partitions, broken = first_records(lines(stream))
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            complain(f"cannot read {args.file}: {error.strerror or error}")
-            return CONFIGURATION
-        if broken:
-            complain(f"{broken} lines of {args.file} are not records")
-        detected = detection.detect(partitions, schemas)
-        if args.json:
-            print_json(_document(detected))
-        else:
-            _print(detected)
-        return DATA if detected.format is None else DONE
-
-    return guarded(work, args)
+    schemas = stated_schemas(args.schemas) if args.schemas else None
+    try:
+        with opened(args.file) as stream:
+            partitions, broken = first_records(lines(stream))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        complain(f"cannot read {args.file}: {error.strerror or error}")
+        return CONFIGURATION
+    if broken:
+        complain(f"{broken} lines of {args.file} are not records")
+    detected = detection.detect(partitions, schemas)
+    if args.json:
+        print_json(_document(detected))
+    else:
+        _print(detected)
+    return DATA if detected.format is None else DONE
 
 
 def first_records(recorded: Iterable[bytes | None]) -> tuple[list[Records], int]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from airflow_provider_cdc.batch.findings import Finding, checked
 from airflow_provider_cdc.batch.source_log import source_kind
-from airflow_provider_cdc.commands.output import CONFIGURATION, DONE, guarded, print_json
+from airflow_provider_cdc.commands.output import CONFIGURATION, DONE, print_json
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from airflow_provider_cdc.core.errors import CdcError
@@ -29,21 +29,17 @@ _REQUIRED = re.compile(r"[A-Za-z0-9._-]+")
 
 def doctor(args: Namespace) -> int:
     """Check everything and print one line each; exit 2 when something must be corrected."""
-
-    def work() -> int:
-        pipeline = CdcPipeline.from_yaml(args.pipeline) if args.pipeline else None
-        results = list(findings(pipeline, probe=args.probe))
-        if args.json:
-            print_json([result.document() for result in results])
-        else:
-            for finding in results:
-                sign = {True: "ok  ", False: "FAIL", None: "-   "}[finding.ok]
-                print(f"{sign} {finding.check}: {printable(finding.message)}")
-                if finding.hint and not finding.ok:
-                    print(f"       -> {printable(finding.hint)}")
-        return CONFIGURATION if any(result.ok is False for result in results) else DONE
-
-    return guarded(work, args)
+    pipeline = CdcPipeline.from_yaml(args.pipeline) if args.pipeline else None
+    results = list(findings(pipeline, probe=args.probe))
+    if args.json:
+        print_json([result.document() for result in results])
+    else:
+        for finding in results:
+            sign = {True: "ok  ", False: "FAIL", None: "-   "}[finding.ok]
+            print(f"{sign} {finding.check}: {printable(finding.message)}")
+            if finding.hint and not finding.ok:
+                print(f"       -> {printable(finding.hint)}")
+    return CONFIGURATION if any(result.ok is False for result in results) else DONE
 
 
 def findings(pipeline: CdcPipeline | None, *, probe: bool = False) -> Iterator[Finding]:

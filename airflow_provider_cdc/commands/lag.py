@@ -6,7 +6,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from airflow_provider_cdc.commands.output import DONE, guarded, print_json, print_table
+from airflow_provider_cdc.commands.output import DONE, print_json, print_table
 from airflow_provider_cdc.core.config import CdcPipeline
 
 if TYPE_CHECKING:
@@ -18,26 +18,22 @@ _SAMPLES = 20
 
 def lag(args: Namespace) -> int:
     """Show the lag of a pipeline, by partition, and the samples that sensors and batches recorded."""
+    from airflow_provider_cdc.batch.source_log import open_log
+    from airflow_provider_cdc.connections.lookup import ledger_url
+    from airflow_provider_cdc.ledger import Ledger
+    from airflow_provider_cdc.watch.lag import applied_offsets, observe_lag
 
-    def work() -> int:
-        from airflow_provider_cdc.batch.source_log import open_log
-        from airflow_provider_cdc.connections.lookup import ledger_url
-        from airflow_provider_cdc.ledger import Ledger
-        from airflow_provider_cdc.watch.lag import applied_offsets, observe_lag
-
-        pipeline = CdcPipeline.from_yaml(args.pipeline)
-        ledger = Ledger(ledger_url(pipeline.ledger))
-        applied = applied_offsets(ledger, pipeline.name)
-        now = observe_lag(pipeline, open_log(pipeline), applied)
-        limit = _SAMPLES if args.since is None else None
-        history = ledger.progress(pipeline.name, since=args.since, limit=limit)
-        if args.json:
-            print_json({**now.document(), "history": [sample.document() for sample in history]})
-        else:
-            _print(now, history)
-        return DONE
-
-    return guarded(work, args)
+    pipeline = CdcPipeline.from_yaml(args.pipeline)
+    ledger = Ledger(ledger_url(pipeline.ledger))
+    applied = applied_offsets(ledger, pipeline.name)
+    now = observe_lag(pipeline, open_log(pipeline), applied)
+    limit = _SAMPLES if args.since is None else None
+    history = ledger.progress(pipeline.name, since=args.since, limit=limit)
+    if args.json:
+        print_json({**now.document(), "history": [sample.document() for sample in history]})
+    else:
+        _print(now, history)
+    return DONE
 
 
 def _print(now: Lag, history: list[ProgressSample]) -> None:

@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
 
-from airflow_provider_cdc.commands.output import DONE, guarded
+from airflow_provider_cdc.commands.output import DONE
 from airflow_provider_cdc.connections.lookup import postgres_url
 from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
 from airflow_provider_cdc.sources.ddl_triggers import (
@@ -25,26 +25,22 @@ _CHOICES = "--print, --install, --uninstall or --heartbeat-query"
 
 def postgres(args: Namespace) -> int:
     """Print the SQL of the event triggers or of the heartbeat, or run it over a connection."""
-
-    def work() -> int:
-        modes = [args.print_sql, args.install is not None, args.uninstall is not None, args.heartbeat_query]
-        if sum(modes) != 1:
-            raise ConfigurationError([f"postgres {args.action} takes one of {_CHOICES}"])
-        table = qualified(args.table or (DEFAULT_BEAT if args.heartbeat_query else DEFAULT_LOG))
-        if args.print_sql:
-            print("\n".join(install_sql(table)), end="")
-        elif args.heartbeat_query:
-            print("\n".join(_heartbeat(table)))
-        elif args.install is not None:
-            _run(args.install, install_sql(table))
-            print(f"each DDL is written to {table.schema}.{table.table}: capture it, and name its topic in")
-            print("source.schema_topic")
-        else:
-            _run(args.uninstall, [uninstall_sql(table)])
-            print(f"the triggers are gone, and {table.schema}.{table.table} with them")
-        return DONE
-
-    return guarded(work, args)
+    modes = [args.print_sql, args.install is not None, args.uninstall is not None, args.heartbeat_query]
+    if sum(modes) != 1:
+        raise ConfigurationError([f"postgres {args.action} takes one of {_CHOICES}"])
+    table = qualified(args.table or (DEFAULT_BEAT if args.heartbeat_query else DEFAULT_LOG))
+    if args.print_sql:
+        print("\n".join(install_sql(table)), end="")
+    elif args.heartbeat_query:
+        print("\n".join(_heartbeat(table)))
+    elif args.install is not None:
+        _run(args.install, install_sql(table))
+        print(f"each DDL is written to {table.schema}.{table.table}: capture it, and name its topic in")
+        print("source.schema_topic")
+    else:
+        _run(args.uninstall, [uninstall_sql(table)])
+        print(f"the triggers are gone, and {table.schema}.{table.table} with them")
+    return DONE
 
 
 def _heartbeat(table: QualifiedName) -> list[str]:

@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.commands.output import DONE, guarded, json_line, print_json, print_table
+from airflow_provider_cdc.commands.output import DONE, json_line, print_json, print_table
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.file_log.record_lines import lines, opened, record_of
@@ -30,13 +30,9 @@ def quarantine(args: Namespace) -> int:
         "replay": _replay,
         "discard": _discard,
     }
-
-    def work() -> int:
-        if args.file is not None and args.action not in ("export", "replay"):
-            raise ConfigurationError([f"FILE: {args.action} takes none"])
-        return actions[args.action](args, CdcPipeline.from_yaml(args.pipeline))
-
-    return guarded(work, args)
+    if args.file is not None and args.action not in ("export", "replay"):
+        raise ConfigurationError([f"FILE: {args.action} takes none"])
+    return actions[args.action](args, CdcPipeline.from_yaml(args.pipeline))
 
 
 def _list(args: Namespace, pipeline: CdcPipeline) -> int:

@@ -12,255 +12,188 @@ from airflow_provider_cdc.commands.verbs import (
     positive,
     record,
     seconds,
+    switch,
 )
 
-_PIPELINE = Argument(("pipeline",), {"metavar": "PIPELINE.yaml", "help": "the pipeline's YAML file"})
-_MAYBE_PIPELINE = Argument(("pipeline",), {**_PIPELINE.settings, "nargs": "?"})
-_JSON = Argument(("--json",), {"action": "store_true", "help": "print JSON for machines"})
+_PIPELINE = Argument("pipeline", metavar="PIPELINE.yaml", help="the pipeline's YAML file")
+_MAYBE_PIPELINE = Argument("pipeline", nargs="?", **_PIPELINE.settings)
+_JSON = switch("--json", help="print JSON for machines")
 _UNTIL = Argument(
-    ("--until",),
-    {
-        "type": instant,
-        "metavar": "ISO",
-        "help": "read what the source committed before this time (UTC without a zone); default: all that is there now",
-    },
+    "--until",
+    type=instant,
+    metavar="ISO",
+    help="read what the source committed before this time (UTC without a zone); default: all that is there now",
 )
-_ACCEPT_LOSS = Argument(
-    ("--accept-loss",),
-    {
-        "action": "store_true",
-        "help": "continue although Kafka deleted records that no batch has read; the result reports them",
-    },
+_ACCEPT_LOSS = switch(
+    "--accept-loss", help="continue although Kafka deleted records that no batch has read; the result reports them"
 )
 _NEW_GENERATION = Argument(
-    ("--new-generation",),
-    {
-        "nargs": "?",
-        "action": OrEmpty,
-        "metavar": "TOPIC/PARTITION:OFFSET",
-        "help": "approve that a new log of the source begins with this record; default: the record that is waiting",
-    },
+    "--new-generation",
+    nargs="?",
+    action=OrEmpty,
+    metavar="TOPIC/PARTITION:OFFSET",
+    help="approve that a new log of the source begins with this record; default: the record that is waiting",
 )
 _SCHEMAS = Argument(
-    ("--schemas",),
-    {"metavar": "FILE", "help": "schemas of a registry: a JSON list of objects with id, schema and maybe schemaType"},
+    "--schemas",
+    metavar="FILE",
+    help="schemas of a registry: a JSON list of objects with id, schema and maybe schemaType",
 )
 _DECODE = (
-    Argument(("--format",), {"required": True, "metavar": "NAME", "help": "wire format; `formats` lists them"}),
-    Argument(
-        ("--option",),
-        {"action": "append", "default": [], "type": option, "metavar": "K=V", "help": "option of the format"},
-    ),
+    Argument("--format", required=True, metavar="NAME", help="wire format; `formats` lists them"),
+    Argument("--option", action="append", default=[], type=option, metavar="K=V", help="option of the format"),
     _SCHEMAS,
-    Argument(
-        ("files",), {"nargs": "+", "metavar": "FILE", "help": ".jsonl or .jsonl.xz, one record a line; - is stdin"}
-    ),
+    Argument("files", nargs="+", metavar="FILE", help=".jsonl or .jsonl.xz, one record a line; - is stdin"),
 )
 
 _DETECT = (
     _SCHEMAS,
-    Argument(("file",), {"metavar": "FILE", "help": ".jsonl or .jsonl.xz, one record a line; - is stdin"}),
+    Argument("file", metavar="FILE", help=".jsonl or .jsonl.xz, one record a line; - is stdin"),
     _JSON,
 )
 
 _DDL = (
     Argument(
-        ("--dialect",),
-        {"required": True, "choices": ("mysql", "mariadb", "oracle"), "help": "the server that ran the statements"},
+        "--dialect", required=True, choices=("mysql", "mariadb", "oracle"), help="the server that ran the statements"
     ),
-    Argument(("--database",), {"metavar": "D", "help": "database of names that are not qualified"}),
-    Argument(("--replay",), {"action": "store_true", "help": "print the tables after all statements, last"}),
-    Argument(("file",), {"metavar": "FILE", "help": "one JSON object with the statement in sql a line; - is stdin"}),
+    Argument("--database", metavar="D", help="database of names that are not qualified"),
+    switch("--replay", help="print the tables after all statements, last"),
+    Argument("file", metavar="FILE", help="one JSON object with the statement in sql a line; - is stdin"),
 )
 _SINCE = Argument(
-    ("--since",),
-    {"type": instant, "metavar": "ISO", "help": "show the history from this time on; default: the last 20 samples"},
+    "--since", type=instant, metavar="ISO", help="show the history from this time on; default: the last 20 samples"
 )
 _LAG = (_PIPELINE, _SINCE, _JSON)
 
 _TABLES = Argument(
-    ("--tables",),
-    {"action": "append", "default": [], "metavar": "D.T", "help": "a table, may be repeated; default: all tables"},
+    "--tables", action="append", default=[], metavar="D.T", help="a table, may be repeated; default: all tables"
 )
 _REPLAY = (
     _PIPELINE,
     _TABLES,
-    Argument(
-        ("--from",),
-        {"dest": "since", "type": instant, "metavar": "ISO", "help": "source time of the first rows; default: all"},
-    ),
-    Argument(("--until",), {"type": instant, "metavar": "ISO", "help": "source time behind the last rows"}),
+    Argument("--from", dest="since", type=instant, metavar="ISO", help="source time of the first rows; default: all"),
+    Argument("--until", type=instant, metavar="ISO", help="source time behind the last rows"),
     _JSON,
 )
 
 _SYNC = (_PIPELINE, _UNTIL, _ACCEPT_LOSS, _JSON)
 
 _SERVE = (
+    Argument("pipelines", nargs="+", metavar="PIPELINE.yaml|FOLDER", help="pipelines' YAML files, or folders of them"),
     Argument(
-        ("pipelines",),
-        {"nargs": "+", "metavar": "PIPELINE.yaml|FOLDER", "help": "pipelines' YAML files, or folders of them"},
+        "--every", type=seconds, default=60.0, metavar="SECONDS", help="between two batches of a pipeline (default: 60)"
     ),
-    Argument(
-        ("--every",),
-        {
-            "type": seconds,
-            "default": 60.0,
-            "metavar": "SECONDS",
-            "help": "between two batches of a pipeline (default: 60)",
-        },
-    ),
-    Argument(("--jobs",), {"type": positive, "default": 1, "metavar": "N", "help": "batches at a time (default: 1)"}),
+    Argument("--jobs", type=positive, default=1, metavar="N", help="batches at a time (default: 1)"),
     _JSON,
 )
 
-_EXPLAIN = Argument(
-    ("--explain",),
-    {"action": "store_true", "help": "also land and resolve it, and show what it would do; nothing is committed"},
-)
+_EXPLAIN = switch("--explain", help="also land and resolve it, and show what it would do; nothing is committed")
 _PLAN = (_PIPELINE, _UNTIL, _EXPLAIN, _JSON)
 _PURGE = Argument(
-    ("--purge",),
-    {
-        "metavar": "DATABASE.TABLE",
-        "help": "do nothing but remove every file of this table that its newest version does not have, at once",
-    },
+    "--purge",
+    metavar="DATABASE.TABLE",
+    help="do nothing but remove every file of this table that its newest version does not have, at once",
 )
 _REBUILD = (
     _PIPELINE,
-    Argument(("tables",), {"nargs": "+", "metavar": "DATABASE.TABLE", "help": "a table to rebuild, may be several"}),
+    Argument("tables", nargs="+", metavar="DATABASE.TABLE", help="a table to rebuild, may be several"),
     Argument(
-        ("--from",),
-        {
-            "dest": "source",
-            "metavar": "change_log|snapshot|PATH",
-            "default": "change_log",
-            "help": "change_log: all rows since the table was created or its last full snapshot (default); "
-            "snapshot: those since an ad hoc snapshot of the whole table, which Debezium calls incremental or "
-            "blocking; PATH: a Delta table, parquet file or folder of them with all rows of one table",
-        },
+        "--from",
+        dest="source",
+        metavar="change_log|snapshot|PATH",
+        default="change_log",
+        help="change_log: all rows since the table was created or its last full snapshot (default); "
+        "snapshot: those since an ad hoc snapshot of the whole table, which Debezium calls incremental or "
+        "blocking; PATH: a Delta table, parquet file or folder of them with all rows of one table",
     ),
     Argument(
-        ("--since",),
-        {
-            "type": instant,
-            "metavar": "ISO",
-            "help": "of a snapshot: a time shortly before it was asked for; default: after the rows became unknown; "
-            "of files: a time up to which they hold every change of the source",
-        },
+        "--since",
+        type=instant,
+        metavar="ISO",
+        help="of a snapshot: a time shortly before it was asked for; default: after the rows became unknown; "
+        "of files: a time up to which they hold every change of the source",
     ),
-    Argument(
-        ("--signal",),
-        {
-            "action": "store_true",
-            "help": "rebuild nothing: ask Debezium for an incremental snapshot, through source.signal_topic",
-        },
-    ),
+    switch("--signal", help="rebuild nothing: ask Debezium for an incremental snapshot, through source.signal_topic"),
     _JSON,
 )
 _VERIFY = (
     _PIPELINE,
-    Argument(("tables",), {"nargs": "*", "metavar": "DATABASE.TABLE", "help": "a table; default: all that are ok"}),
+    Argument("tables", nargs="*", metavar="DATABASE.TABLE", help="a table; default: all that are ok"),
     _JSON,
 )
-_HISTORY = Argument(
-    ("--history",),
-    {"action": "store_true", "help": "show schema versions with their statements, and all states with their reasons"},
-)
+_HISTORY = switch("--history", help="show schema versions with their statements, and all states with their reasons")
 _APPROVE = (
     _PIPELINE,
     Argument(
-        ("table",),
-        {
-            "nargs": "?",
-            "metavar": "DATABASE.TABLE",
-            "help": "carry out the oldest schema change that this table waits for; default: show what waits",
-        },
+        "table",
+        nargs="?",
+        metavar="DATABASE.TABLE",
+        help="carry out the oldest schema change that this table waits for; default: show what waits",
     ),
     Argument(
-        ("--change",),
-        {"metavar": "ID", "help": "the change of the table, also one that was denied; default: the oldest that waits"},
+        "--change",
+        metavar="ID",
+        help="the change of the table, also one that was denied; default: the oldest that waits",
     ),
-    Argument(("--deny",), {"action": "store_true", "help": "leave the change of the table out"}),
-    Argument(("--by",), {"metavar": "NAME", "help": "who decides; default: user and host"}),
+    switch("--deny", help="leave the change of the table out"),
+    Argument("--by", metavar="NAME", help="who decides; default: user and host"),
     _NEW_GENERATION,
     _JSON,
 )
 _DOCTOR = (
     _MAYBE_PIPELINE,
-    Argument(
-        ("--probe",),
-        {"action": "store_true", "help": "also make a small table in the sink, merge into it and remove it"},
-    ),
+    switch("--probe", help="also make a small table in the sink, merge into it and remove it"),
     _JSON,
 )
 _QUARANTINE = (
     _PIPELINE,
     Argument(
-        ("action",),
-        {
-            "choices": ("list", "show", "export", "replay", "discard"),
-            "help": "list what waits; show it with its contents; export it to a file in the form that "
-            "`decode` reads; replay it, from a file or as it is; discard it for good",
-        },
+        "action",
+        choices=("list", "show", "export", "replay", "discard"),
+        help="list what waits; show it with its contents; export it to a file in the form that "
+        "`decode` reads; replay it, from a file or as it is; discard it for good",
     ),
-    Argument(("file",), {"nargs": "?", "metavar": "FILE", "help": "of export and replay; - is stdout or stdin"}),
+    Argument("file", nargs="?", metavar="FILE", help="of export and replay; - is stdout or stdin"),
     Argument(
-        ("--record",),
-        {
-            "action": "append",
-            "default": [],
-            "type": record,
-            "metavar": "TOPIC/PARTITION:OFFSET",
-            "help": "a record, may be repeated; default: all",
-        },
+        "--record",
+        action="append",
+        default=[],
+        type=record,
+        metavar="TOPIC/PARTITION:OFFSET",
+        help="a record, may be repeated; default: all",
     ),
     _TABLES,
-    Argument(
-        ("--all",),
-        {"action": "store_true", "help": "list: also what was replayed or discarded; discard: everything that waits"},
-    ),
-    Argument(("--why",), {"metavar": "TEXT", "help": "reason, recorded with the decision; discard needs it"}),
-    Argument(("--by",), {"metavar": "NAME", "help": "who decides; default: user and host"}),
+    switch("--all", help="list: also what was replayed or discarded; discard: everything that waits"),
+    Argument("--why", metavar="TEXT", help="reason, recorded with the decision; discard needs it"),
+    Argument("--by", metavar="NAME", help="who decides; default: user and host"),
     _JSON,
 )
 
 _DEMO = (
     Argument(
-        ("--folder",),
-        {
-            "metavar": "FOLDER",
-            "help": "where log, tables, ledger and the pipeline's file are written, new or empty; default: a new "
-            "folder among the temporary ones",
-        },
+        "--folder",
+        metavar="FOLDER",
+        help="where log, tables, ledger and the pipeline's file are written, new or empty; default: a new "
+        "folder among the temporary ones",
     ),
-    Argument(("--sink",), {"default": "delta", "help": "kind of the tables, as sink.type (default: delta)"}),
-    Argument(("--spark",), {"action": "store_true", "help": "on a Spark of this machine; needs the extra spark"}),
-    Argument(
-        ("--airflow",),
-        {
-            "action": "store_true",
-            "help": "in an Airflow of its own with the page; address and login are printed, Ctrl-C ends and removes it",
-        },
+    Argument("--sink", default="delta", help="kind of the tables, as sink.type (default: delta)"),
+    switch("--spark", help="on a Spark of this machine; needs the extra spark"),
+    switch(
+        "--airflow",
+        help="in an Airflow of its own with the page; address and login are printed, Ctrl-C ends and removes it",
     ),
     _JSON,
 )
 
 _POSTGRES = (
-    Argument(("action",), {"choices": ("ddl-triggers",), "help": "event triggers that write each DDL into a table"}),
-    Argument(("--print",), {"dest": "print_sql", "action": "store_true", "help": "print the SQL, for psql"}),
+    Argument("action", choices=("ddl-triggers",), help="event triggers that write each DDL into a table"),
+    switch("--print", dest="print_sql", help="print the SQL, for psql"),
     Argument(
-        ("--install",),
-        {"metavar": "CONNECTION", "help": "run it over this Airflow connection of type postgres, as a superuser"},
+        "--install", metavar="CONNECTION", help="run it over this Airflow connection of type postgres, as a superuser"
     ),
-    Argument(("--uninstall",), {"metavar": "CONNECTION", "help": "remove triggers, functions and the table again"}),
-    Argument(
-        ("--heartbeat-query",),
-        {"action": "store_true", "help": "print Debezium's heartbeat.action.query, which shows a failover in the log"},
-    ),
-    Argument(
-        ("--table",),
-        {"metavar": "SCHEMA.NAME", "help": "default: ctl.ddl_log, with --heartbeat-query ctl.beat"},
-    ),
+    Argument("--uninstall", metavar="CONNECTION", help="remove triggers, functions and the table again"),
+    switch("--heartbeat-query", help="print Debezium's heartbeat.action.query, which shows a failover in the log"),
+    Argument("--table", metavar="SCHEMA.NAME", help="default: ctl.ddl_log, with --heartbeat-query ctl.beat"),
 )
 
 VERBS = (

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_cdc.commands.output import DONE, complain, guarded, name_file, print_json
+from airflow_provider_cdc.commands.output import DONE, complain, name_file, print_json
 from airflow_provider_cdc.core.errors import ConfigurationError, error_in
 from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.core.printable import printable
@@ -18,19 +18,15 @@ from airflow_provider_cdc.core.printable import printable
 
 def serve(args: Namespace) -> int:
     """Run batches until a signal ends it."""
+    from airflow_provider_cdc.serving.server import Server
 
-    def work() -> int:
-        from airflow_provider_cdc.serving.server import Server
-
-        if not files(args.pipelines):
-            raise ConfigurationError([f"no pipeline: {', '.join(args.pipelines)} has no file named *.yaml"])
-        server = Server(lambda: files(args.pipelines), args.every, args.jobs, Lines(as_json=args.json))
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: server.stop())
-        server.serve()
-        return DONE
-
-    return guarded(work, args)
+    if not files(args.pipelines):
+        raise ConfigurationError([f"no pipeline: {', '.join(args.pipelines)} has no file named *.yaml"])
+    server = Server(lambda: files(args.pipelines), args.every, args.jobs, Lines(as_json=args.json))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: server.stop())
+    server.serve()
+    return DONE
 
 
 def files(paths: Iterable[str]) -> list[str]:

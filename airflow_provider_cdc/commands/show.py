@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.commands.output import DONE, guarded, print_json, print_table
+from airflow_provider_cdc.commands.output import DONE, print_json, print_table
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.documents.table_locations import owners_of_locations, precedence
@@ -24,47 +24,43 @@ _STATEMENT = 100  # characters of a statement that a line shows
 
 def tables(args: Namespace) -> int:
     """Show the pipeline's tables."""
+    from airflow_provider_cdc.batch.quarantine import stale_rows
+    from airflow_provider_cdc.batch.result import table_states
+    from airflow_provider_cdc.batch.table_history import table_history
+    from airflow_provider_cdc.connections.lookup import ledger_url
+    from airflow_provider_cdc.ledger import Ledger
+    from airflow_provider_cdc.plugins.needs import need_lines, needs_in
 
-    def work() -> int:
-        from airflow_provider_cdc.batch.quarantine import stale_rows
-        from airflow_provider_cdc.batch.result import table_states
-        from airflow_provider_cdc.batch.table_history import table_history
-        from airflow_provider_cdc.connections.lookup import ledger_url
-        from airflow_provider_cdc.ledger import Ledger
-        from airflow_provider_cdc.plugins.needs import need_lines, needs_in
-
-        pipeline = CdcPipeline.from_yaml(args.pipeline)
-        url = ledger_url(pipeline.ledger)
-        opened = Ledger(url)
-        if args.history:
-            return _show_history(table_history(pipeline, opened), as_json=args.json)
-        documents = table_documents(table_states(opened, pipeline.name).values(), pipeline.sink.root, args.pipeline)
-        stale = stale_rows(pipeline, opened)
-        for document in documents:
-            document["stale_rows"] = stale.get(f"{document['database']}.{document['table']}", 0)
-        if args.json:
-            print_json(documents)
-        else:
-            rows = [
-                (
-                    f"{t['database']}.{t['table']}",
-                    t["state"],
-                    len(t["columns"]),
-                    t["source_time"],
-                    t["stale_rows"],
-                    t["proved"],
-                    sum(t["contradictions"].values()),
-                    t["reason"].partition(" -> ")[0],
-                )
-                for t in documents
-            ]
-            head = ("table", "state", "columns", "source time", "stale rows", "proved", "contradictions", "reason")
-            print_table(head, rows)
-            for need in needs_in(url, pipeline.name, args.pipeline):
-                print("", *need_lines(need), sep="\n")
-        return DONE
-
-    return guarded(work, args)
+    pipeline = CdcPipeline.from_yaml(args.pipeline)
+    url = ledger_url(pipeline.ledger)
+    opened = Ledger(url)
+    if args.history:
+        return _show_history(table_history(pipeline, opened), as_json=args.json)
+    documents = table_documents(table_states(opened, pipeline.name).values(), pipeline.sink.root, args.pipeline)
+    stale = stale_rows(pipeline, opened)
+    for document in documents:
+        document["stale_rows"] = stale.get(f"{document['database']}.{document['table']}", 0)
+    if args.json:
+        print_json(documents)
+    else:
+        rows = [
+            (
+                f"{t['database']}.{t['table']}",
+                t["state"],
+                len(t["columns"]),
+                t["source_time"],
+                t["stale_rows"],
+                t["proved"],
+                sum(t["contradictions"].values()),
+                t["reason"].partition(" -> ")[0],
+            )
+            for t in documents
+        ]
+        head = ("table", "state", "columns", "source time", "stale rows", "proved", "contradictions", "reason")
+        print_table(head, rows)
+        for need in needs_in(url, pipeline.name, args.pipeline):
+            print("", *need_lines(need), sep="\n")
+    return DONE
 
 
 def _show_history(history: list[dict[str, Any]], *, as_json: bool) -> int:
@@ -93,41 +89,35 @@ def _short(statement: str | None) -> str | None:
 
 def ledger(args: Namespace) -> int:
     """Show the pipeline's batches."""
+    from airflow_provider_cdc.connections.lookup import ledger_url
+    from airflow_provider_cdc.ledger import Ledger
 
-    def work() -> int:
-        from airflow_provider_cdc.connections.lookup import ledger_url
-        from airflow_provider_cdc.ledger import Ledger
-
-        pipeline = CdcPipeline.from_yaml(args.pipeline)
-        opened = Ledger(ledger_url(pipeline.ledger))
-        batches, holder = opened.batches(pipeline.name), opened.holder(pipeline.name)
-        costs = [{name: (batch.result or {}).get(name) for name in _COSTS} for batch in batches]
-        plain = [_without(batch.document(), "pipeline", "result", "topics") for batch in batches]
-        documents = [{**document, **cost} for document, cost in zip(plain, costs, strict=True)]
-        if args.json:
-            print_json(documents)
-        else:
-            rows = [
-                (
-                    b.seq,
-                    b.status,
-                    (b.result or {}).get("status"),
-                    b.records,
-                    d["until"],
-                    d["committed_at"],
-                    *cost.values(),
-                )
-                for b, d, cost in zip(batches, documents, costs, strict=True)
-            ]
-            heads = ("seq", "status", "outcome", "offsets", "until", "committed at", "seconds", "CPU seconds", "bytes")
-            print_table(heads, rows)
-            if holder is not None:
-                print(
-                    printable(f"\nheld by {holder['owner']} since {holder['since']}, at least until {holder['until']}")
-                )
-        return DONE
-
-    return guarded(work, args)
+    pipeline = CdcPipeline.from_yaml(args.pipeline)
+    opened = Ledger(ledger_url(pipeline.ledger))
+    batches, holder = opened.batches(pipeline.name), opened.holder(pipeline.name)
+    costs = [{name: (batch.result or {}).get(name) for name in _COSTS} for batch in batches]
+    plain = [_without(batch.document(), "pipeline", "result", "topics") for batch in batches]
+    documents = [{**document, **cost} for document, cost in zip(plain, costs, strict=True)]
+    if args.json:
+        print_json(documents)
+    else:
+        rows = [
+            (
+                b.seq,
+                b.status,
+                (b.result or {}).get("status"),
+                b.records,
+                d["until"],
+                d["committed_at"],
+                *cost.values(),
+            )
+            for b, d, cost in zip(batches, documents, costs, strict=True)
+        ]
+        heads = ("seq", "status", "outcome", "offsets", "until", "committed at", "seconds", "CPU seconds", "bytes")
+        print_table(heads, rows)
+        if holder is not None:
+            print(printable(f"\nheld by {holder['owner']} since {holder['since']}, at least until {holder['until']}"))
+    return DONE
 
 
 def _without(document: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -136,18 +126,14 @@ def _without(document: dict[str, Any], *names: str) -> dict[str, Any]:
 
 def formats(args: Namespace) -> int:
     """Show the wire formats."""
+    from airflow_provider_cdc.core.formats.registry import format_names, open_format
 
-    def work() -> int:
-        from airflow_provider_cdc.core.formats.registry import format_names, open_format
-
-        documents = [_format_document(open_format(name)) for name in format_names()]
-        if args.json:
-            print_json(documents)
-        else:
-            _print_formats(documents)
-        return DONE
-
-    return guarded(work, args)
+    documents = [_format_document(open_format(name)) for name in format_names()]
+    if args.json:
+        print_json(documents)
+    else:
+        _print_formats(documents)
+    return DONE
 
 
 def _format_document(fmt: Format) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from airflow_provider_cdc.commands.output import (
     DONE,
     complain,
     exit_code,
-    guarded,
     name_file,
     print_json,
     print_table,
@@ -37,41 +36,29 @@ if TYPE_CHECKING:
 
 def sync(args: Namespace) -> int:
     """Plan, run and publish one batch."""
-
-    def work() -> int:
-        pipeline = CdcPipeline.from_yaml(args.pipeline)
-        return run_and_print(args, pipeline, until=args.until, accept_loss=args.accept_loss)
-
-    return guarded(work, args)
+    pipeline = CdcPipeline.from_yaml(args.pipeline)
+    return run_and_print(args, pipeline, until=args.until, accept_loss=args.accept_loss)
 
 
 def replay(args: Namespace) -> int:
     """Apply rows of the change log again."""
+    from airflow_provider_cdc.batch.orders import run_replay
+    from airflow_provider_cdc.core.documents import Replay
 
-    def work() -> int:
-        from airflow_provider_cdc.batch.orders import run_replay
-        from airflow_provider_cdc.core.documents import Replay
-
-        pipeline = CdcPipeline.from_yaml(args.pipeline)
-        since, until = (as_micros(time) for time in (args.since, args.until))
-        return run_batch_and_print(args, partial(run_replay, pipeline, Replay(args.tables, since, until)))
-
-    return guarded(work, args)
+    pipeline = CdcPipeline.from_yaml(args.pipeline)
+    since, until = (as_micros(time) for time in (args.since, args.until))
+    return run_batch_and_print(args, partial(run_replay, pipeline, Replay(args.tables, since, until)))
 
 
 def rebuild(args: Namespace) -> int:
     """Make tables again from the change log or from files, or ask the source for a snapshot to make them from."""
+    if args.signal:
+        return _signal(args)
+    from airflow_provider_cdc.batch.orders import run_rebuild
+    from airflow_provider_cdc.core.documents import Rebuild
 
-    def work() -> int:
-        if args.signal:
-            return _signal(args)
-        from airflow_provider_cdc.batch.orders import run_rebuild
-        from airflow_provider_cdc.core.documents import Rebuild
-
-        order = Rebuild.of(args.tables, args.source, as_micros(args.since))
-        return run_batch_and_print(args, partial(run_rebuild, CdcPipeline.from_yaml(args.pipeline), order))
-
-    return guarded(work, args)
+    order = Rebuild.of(args.tables, args.source, as_micros(args.since))
+    return run_batch_and_print(args, partial(run_rebuild, CdcPipeline.from_yaml(args.pipeline), order))
 
 
 def _signal(args: Namespace) -> int:
@@ -143,19 +130,15 @@ def _carried_out(args: Namespace, batch: Callable[..., BatchResult]) -> BatchRes
 
 def plan(args: Namespace) -> int:
     """Show what the next batch would read, without recording it."""
+    from airflow_provider_cdc.batch.preview import preview
 
-    def work() -> int:
-        from airflow_provider_cdc.batch.preview import preview
-
-        with at_a_command_line() as say:
-            proposal = preview(CdcPipeline.from_yaml(args.pipeline), args.until, explained=args.explain, say=say)
-        if args.json:
-            print_json(proposal)
-        else:
-            _print_plan(proposal)
-        return DONE
-
-    return guarded(work, args)
+    with at_a_command_line() as say:
+        proposal = preview(CdcPipeline.from_yaml(args.pipeline), args.until, explained=args.explain, say=say)
+    if args.json:
+        print_json(proposal)
+    else:
+        _print_plan(proposal)
+    return DONE
 
 
 def _code(result: BatchResult) -> int:

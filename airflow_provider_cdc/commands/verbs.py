@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -75,12 +75,16 @@ def record(text: str) -> Any:
 record.__name__ = "TOPIC/PARTITION:OFFSET"
 
 
-@dataclass(frozen=True)
 class Argument:
     """One argument of a verb, as argparse takes it."""
 
-    flags: tuple[str, ...]
-    settings: dict[str, Any] = field(default_factory=dict)
+    def __init__(self, *flags: str, **settings: Any) -> None:
+        self.flags, self.settings = flags, settings
+
+
+def switch(flag: str, **settings: Any) -> Argument:
+    """Return an argument that is stated or not."""
+    return Argument(flag, action="store_true", **settings)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from airflow_provider_cdc.commands.output import DATA, DONE, guarded, print_json, print_table
+from airflow_provider_cdc.commands.output import DATA, DONE, print_json, print_table
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.reporting.reporter import at_a_command_line
 
@@ -18,19 +18,15 @@ _SHOWN = 50
 
 def verify(args: Namespace) -> int:
     """Compare tables with the change log; the exit code is 3 where one differs, or cannot be compared."""
+    from airflow_provider_cdc.batch.verify import verify
 
-    def work() -> int:
-        from airflow_provider_cdc.batch.verify import verify
-
-        with at_a_command_line() as say:
-            verdict = verify(CdcPipeline.from_yaml(args.pipeline), args.tables, say=say)
-        if args.json:
-            print_json({**verdict.document(), "equal": verdict.equal})
-        else:
-            _print(verdict)
-        return DONE if verdict.equal else DATA
-
-    return guarded(work, args)
+    with at_a_command_line() as say:
+        verdict = verify(CdcPipeline.from_yaml(args.pipeline), args.tables, say=say)
+    if args.json:
+        print_json({**verdict.document(), "equal": verdict.equal})
+    else:
+        _print(verdict)
+    return DONE if verdict.equal else DATA
 
 
 def _print(verdict: Verdict) -> None:

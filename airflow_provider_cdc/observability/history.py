@@ -6,7 +6,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from airflow_provider_cdc.core.plan.lag import Lag
-from airflow_provider_cdc.ledger import Ledger, ProgressSample
+from airflow_provider_cdc.ledger import ProgressSample
 
 
 def sample_of(lag: Lag) -> ProgressSample:
@@ -20,14 +20,6 @@ def sample_of(lag: Lag) -> ProgressSample:
         lag.seconds,
         lag.records,
     )
-
-
-def record_lag(ledger: Ledger, pipeline: str, lag: Lag) -> None:
-    """Record a look at a pipeline's lag.
-
-    :raises CdcError: the ledger cannot be written.
-    """
-    ledger.record_progress(pipeline, sample_of(lag))
 
 
 def _instant(millis: int | None) -> datetime | None:

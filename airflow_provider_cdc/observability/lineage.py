@@ -216,10 +216,6 @@ def as_operator_lineage(lineage: BatchLineage, *, columns: bool = True) -> Opera
     )
 
 
-def _without_columns(output: TableOutput) -> TableOutput:
-    return replace(output, columns=[], sources={})
-
-
 def _dataset(output: TableOutput) -> OutputDataset:
     from openlineage.client.generated.base import OutputDataset
     from openlineage.client.generated.column_lineage_dataset import ColumnLineageDatasetFacet

@@ -295,6 +295,7 @@ class CdcSyncOperator(PipelineOperator):
         from airflow_provider_cdc.triggers.lease import CdcLeaseTrigger
 
         trigger = CdcLeaseTrigger(
+            "lease",
             pipeline=pipeline.to_dict(),
             window=None if exact is None else [exact.after.isoformat(), exact.until.isoformat()],
             poke_interval=self.poll_interval,

@@ -5,16 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_cdc.batch.arguments import PipelineLike
 from airflow_provider_cdc.sensors.condition import DEFERRABLE
 from airflow_provider_cdc.sensors.until import UntilSensor
-
-if TYPE_CHECKING:
-    from airflow_provider_cdc.core.config import CdcPipeline
-    from airflow_provider_cdc.triggers.applied import CdcAppliedTrigger
-    from airflow_provider_cdc.watch.applied import AppliedCondition
 
 
 class CdcAppliedSensor(UntilSensor):
@@ -33,6 +28,8 @@ class CdcAppliedSensor(UntilSensor):
     :param deferrable: wait in the triggerer; ``timeout`` and ``execution_timeout`` hold there too.
     """
 
+    condition = "applied"
+
     template_fields: Sequence[str] = ("pipeline", "until", "tables")
 
     def __init__(
@@ -49,14 +46,6 @@ class CdcAppliedSensor(UntilSensor):
         self.tables = tables
         self.max_parked = max_parked
 
-    def condition(self, pipeline: CdcPipeline) -> AppliedCondition:
-        """Return what is waited for."""
-        from airflow_provider_cdc.watch.applied import AppliedCondition
-
-        return AppliedCondition(pipeline, self.until_text(), self.tables, self.max_parked)
-
-    def trigger_class(self) -> type[CdcAppliedTrigger]:
-        """Return the trigger that waits for the condition."""
-        from airflow_provider_cdc.triggers.applied import CdcAppliedTrigger
-
-        return CdcAppliedTrigger
+    def arguments(self) -> dict[str, Any]:
+        """Return the condition's arguments."""
+        return {"until": self.until_text(), "tables": self.tables, "max_parked": self.max_parked}

@@ -32,8 +32,6 @@ from airflow_provider_cdc.surface.links import CdcPipelineLink
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_cdc.core.config import CdcPipeline
-    from airflow_provider_cdc.triggers.condition import ConditionTrigger
     from airflow_provider_cdc.watch.condition import Answer, Condition
 
 _GRACE = timedelta(seconds=60)
@@ -56,12 +54,14 @@ class ConditionSensor(BaseSensorOperator):
 
     :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file. (templated)
     :param deferrable: wait in the triggerer.
+    :cvar condition: name of what is waited for (``watch.registry``).
     """
 
     template_fields: Sequence[str] = ("pipeline",)
     template_fields_renderers: ClassVar[dict[str, str]] = {"pipeline": "yaml"}
     operator_extra_links: Sequence[BaseOperatorLink] = (CdcPipelineLink(),)
     ui_color = "#e0f2fe"
+    condition: ClassVar[str]
 
     def __init__(
         self,
@@ -83,15 +83,11 @@ class ConditionSensor(BaseSensorOperator):
         self.pipeline = rendered_pipeline(self, self.pipeline, context, jinja_env)
 
     @abstractmethod
-    def condition(self, pipeline: CdcPipeline) -> Condition[Any, Any]:
-        """Return what is waited for.
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of the condition.
 
         :raises ConfigurationError: an argument is wrong.
         """
-
-    @abstractmethod
-    def trigger_class(self) -> type[ConditionTrigger]:
-        """Return the trigger that waits for the condition."""
 
     def execute(self, context: Context) -> Any:
         """Look once; then wait here or in the triggerer."""
@@ -141,8 +137,10 @@ class ConditionSensor(BaseSensorOperator):
 
     def prepared(self) -> Condition[Any, Any]:
         """Return the condition; it is the same for all looks of a task's process."""
+        from airflow_provider_cdc.watch.registry import open_condition
+
         if self._condition is None:
-            self._condition = self.condition(as_pipeline(self.pipeline))
+            self._condition = open_condition(self.condition, as_pipeline(self.pipeline), **self.arguments())
         return self._condition
 
     def note_failure(self, code: str, context: Context) -> None:
@@ -181,12 +179,15 @@ class ConditionSensor(BaseSensorOperator):
         if self.execution_timeout is not None:
             limits["execution_timeout"] = self.execution_timeout.total_seconds()
         limit = min(limits, key=lambda name: limits[name])
-        trigger = self.trigger_class()(
+        from airflow_provider_cdc.triggers.condition import CdcConditionTrigger
+
+        trigger = CdcConditionTrigger(
+            self.condition,
             pipeline=self._condition.pipeline.to_dict(),
             poke_interval=float(self.poke_interval),
             deadline=started + limits[limit],
             limit=limit,
-            **self._condition.arguments(),
+            **self.arguments(),
         )
         left = timedelta(seconds=max(0.0, limits[limit])) + _GRACE
         self.defer(trigger=trigger, method_name="execute_complete", timeout=left)

@@ -3,15 +3,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_cdc.batch.arguments import PipelineLike
 from airflow_provider_cdc.sensors.condition import DEFERRABLE, ConditionSensor
-
-if TYPE_CHECKING:
-    from airflow_provider_cdc.core.config import CdcPipeline
-    from airflow_provider_cdc.triggers.health import CdcHealthTrigger
-    from airflow_provider_cdc.watch.health import HealthCondition
 
 
 class CdcHealthSensor(ConditionSensor):
@@ -25,6 +20,8 @@ class CdcHealthSensor(ConditionSensor):
     :param quarantined: number of records that the last batch may have put into quarantine; None for any.
     :param deferrable: wait in the triggerer; ``timeout`` and ``execution_timeout`` hold there too.
     """
+
+    condition = "health"
 
     def __init__(
         self,
@@ -41,14 +38,6 @@ class CdcHealthSensor(ConditionSensor):
         self.waiting = waiting
         self.quarantined = quarantined
 
-    def condition(self, pipeline: CdcPipeline) -> HealthCondition:
-        """Return what is waited for."""
-        from airflow_provider_cdc.watch.health import HealthCondition
-
-        return HealthCondition(pipeline, self.parked, self.waiting, self.quarantined)
-
-    def trigger_class(self) -> type[CdcHealthTrigger]:
-        """Return the trigger that waits for the condition."""
-        from airflow_provider_cdc.triggers.health import CdcHealthTrigger
-
-        return CdcHealthTrigger
+    def arguments(self) -> dict[str, Any]:
+        """Return the condition's arguments."""
+        return {"parked": self.parked, "waiting": self.waiting, "quarantined": self.quarantined}

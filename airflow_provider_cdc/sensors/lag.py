@@ -13,10 +13,7 @@ from airflow_provider_cdc.sensors.condition import DEFERRABLE, ConditionSensor
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_cdc.core.config import CdcPipeline
-    from airflow_provider_cdc.triggers.lag import CdcLagTrigger
     from airflow_provider_cdc.watch.condition import Answer
-    from airflow_provider_cdc.watch.lag import LagCondition
 
 _STREAK = "cdc_lag_streak"
 
@@ -36,6 +33,8 @@ class CdcLagSensor(ConditionSensor):
     :param unknown: what an unknown lag means: ``wait``, ``pass`` (it counts as below) or ``fail``.
     :param deferrable: wait in the triggerer; ``timeout`` and ``execution_timeout`` hold there too.
     """
+
+    condition = "lag"
 
     template_fields: Sequence[str] = ("pipeline", "max_lag")
 
@@ -60,26 +59,6 @@ class CdcLagSensor(ConditionSensor):
         self.raise_above = raise_above
         self.unknown = unknown
 
-    def condition(self, pipeline: CdcPipeline) -> LagCondition:
-        """Return what is waited for."""
-        from airflow_provider_cdc.watch.lag import LagCondition, as_seconds
-
-        return LagCondition(
-            pipeline,
-            as_seconds("max_lag", self.max_lag),
-            self.max_records,
-            of=self.of,
-            for_looks=self.for_looks,
-            raise_above=self.raise_above,
-            unknown=self.unknown,
-        )
-
-    def trigger_class(self) -> type[CdcLagTrigger]:
-        """Return the trigger that waits for the condition."""
-        from airflow_provider_cdc.triggers.lag import CdcLagTrigger
-
-        return CdcLagTrigger
-
     def look(self, context: Context) -> Answer:
         """Look once; a rescheduled task goes on counting where its last process ended."""
         from airflow_provider_cdc.core.plan.lag import Verdict
@@ -96,3 +75,10 @@ class CdcLagSensor(ConditionSensor):
         answer = condition.check()
         store.set(_STREAK, f"{condition.streak[0]} {condition.streak[1]}")
         return answer
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the condition's arguments."""
+        from airflow_provider_cdc.watch.lag import as_seconds
+
+        names = ("max_records", "of", "for_looks", "raise_above", "unknown")
+        return {"max_seconds": as_seconds("max_lag", self.max_lag), **{name: getattr(self, name) for name in names}}

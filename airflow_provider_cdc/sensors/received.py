@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.batch.arguments import as_pipeline
 from airflow_provider_cdc.core.errors import CdcError
@@ -14,10 +14,7 @@ from airflow_provider_cdc.sensors.until import UntilSensor
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_cdc.core.config import CdcPipeline
-    from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
     from airflow_provider_cdc.watch.condition import Answer
-    from airflow_provider_cdc.watch.received import ReceivedCondition
 
 
 class CdcReceivedSensor(UntilSensor):
@@ -33,6 +30,8 @@ class CdcReceivedSensor(UntilSensor):
     :param deferrable: wait in the triggerer; ``timeout`` and ``execution_timeout`` hold there too.
     """
 
+    condition = "received"
+
     def look(self, context: Context) -> Answer:
         """Look once, unless the run asks for what is in Kafka now."""
         from airflow_provider_cdc.watch.condition import Answer
@@ -42,14 +41,6 @@ class CdcReceivedSensor(UntilSensor):
             return super().look(context)
         return Answer(True, f"nothing to wait for: {until.rule}", {"until": None, "received": None, "holds": []})
 
-    def condition(self, pipeline: CdcPipeline) -> ReceivedCondition:
-        """Return what is waited for."""
-        from airflow_provider_cdc.watch.received import ReceivedCondition
-
-        until = self.until_text()
-        assert until is not None
-        return ReceivedCondition(pipeline, until)
-
     def note_failure(self, code: str, context: Context) -> None:
         """Record in the ledger that no batch was tried: the sync behind the sensor does not run."""
         from airflow_provider_cdc.batch.attempts import note_attempt
@@ -57,8 +48,6 @@ class CdcReceivedSensor(UntilSensor):
         with suppress(CdcError, OSError):  # an invalid pipeline names no ledger
             note_attempt(as_pipeline(self.pipeline), code, task_try(context))
 
-    def trigger_class(self) -> type[CdcReceivedTrigger]:
-        """Return the trigger that waits for the condition."""
-        from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
-
-        return CdcReceivedTrigger
+    def arguments(self) -> dict[str, Any]:
+        """Return the condition's arguments."""
+        return {"until": self.until_text()}

@@ -4,15 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_cdc.batch.arguments import PipelineLike
 from airflow_provider_cdc.sensors.condition import DEFERRABLE, ConditionSensor
-
-if TYPE_CHECKING:
-    from airflow_provider_cdc.core.config import CdcPipeline
-    from airflow_provider_cdc.triggers.schema_change import CdcSchemaChangeTrigger
-    from airflow_provider_cdc.watch.schema_change import SchemaChangeCondition
 
 
 class CdcSchemaChangeSensor(ConditionSensor):
@@ -26,6 +21,8 @@ class CdcSchemaChangeSensor(ConditionSensor):
     :param tables: names ``database.table`` that count; None for all. (templated)
     :param deferrable: wait in the triggerer; ``timeout`` and ``execution_timeout`` hold there too.
     """
+
+    condition = "schema_change"
 
     template_fields: Sequence[str] = ("pipeline", "tables")
 
@@ -42,14 +39,6 @@ class CdcSchemaChangeSensor(ConditionSensor):
         self.kinds = kinds
         self.tables = tables
 
-    def condition(self, pipeline: CdcPipeline) -> SchemaChangeCondition:
-        """Return what is waited for."""
-        from airflow_provider_cdc.watch.schema_change import SchemaChangeCondition
-
-        return SchemaChangeCondition(pipeline, self.kinds, self.tables)
-
-    def trigger_class(self) -> type[CdcSchemaChangeTrigger]:
-        """Return the trigger that waits for the condition."""
-        from airflow_provider_cdc.triggers.schema_change import CdcSchemaChangeTrigger
-
-        return CdcSchemaChangeTrigger
+    def arguments(self) -> dict[str, Any]:
+        """Return the condition's arguments."""
+        return {"kinds": self.kinds, "tables": self.tables}

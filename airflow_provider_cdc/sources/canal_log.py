@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 PARTITION = 0
 """The only partition of a destination."""
 
-TAIL_BYTES = 64 << 20  # of packets that one call returns
 
 Right = Callable[[], AbstractContextManager[Callable[[], None]]]
 """Gives the right to move the server's cursor, with a function that raises once it is lost.

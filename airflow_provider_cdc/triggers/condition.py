@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from abc import abstractmethod
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -17,13 +16,15 @@ from airflow_provider_cdc.core.errors import CdcError, Transient, concerns_confi
 from airflow_provider_cdc.watch.announcements import Announcements
 from airflow_provider_cdc.watch.condition import Answer, Condition
 from airflow_provider_cdc.watch.looks import shared_looks
+from airflow_provider_cdc.watch.registry import open_condition
 
 
-class ConditionTrigger(BaseTrigger):
+class CdcConditionTrigger(BaseTrigger):
     """Look at intervals until a condition holds, waiting ends, or an error cannot pass.
 
     Looks run in threads; triggers of the same pipeline share them.
 
+    :param condition: its name (``watch.registry``).
     :param pipeline: the pipeline as plain data; it holds no secrets.
     :param poke_interval: seconds between two looks.
     :param deadline: end of waiting, in seconds since 1970.
@@ -32,22 +33,26 @@ class ConditionTrigger(BaseTrigger):
     """
 
     def __init__(
-        self, pipeline: dict[str, Any], poke_interval: float, deadline: float, limit: str = "timeout", **arguments: Any
+        self,
+        condition: str,
+        pipeline: dict[str, Any],
+        poke_interval: float,
+        deadline: float,
+        limit: str = "timeout",
+        **arguments: Any,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.condition = condition
         self.pipeline = pipeline
         self.poke_interval = poke_interval
         self.deadline = deadline
         self.limit = limit
         self.arguments = arguments
 
-    @abstractmethod
-    def condition(self, pipeline: CdcPipeline) -> Condition[Any, Any]:
-        """Return what is waited for."""
-
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return what builds an equal trigger."""
         arguments = {
+            "condition": self.condition,
             "pipeline": self.pipeline,
             "poke_interval": self.poke_interval,
             "deadline": self.deadline,
@@ -60,7 +65,7 @@ class ConditionTrigger(BaseTrigger):
         """Yield one event: reached, timeout or failed."""
         announcements = Announcements(self.log)
         try:
-            condition = self.condition(CdcPipeline.from_dict(self.pipeline))
+            condition = open_condition(self.condition, CdcPipeline.from_dict(self.pipeline), **self.arguments)
         except CdcError as error:
             yield _failed(error)
             return

@@ -9,12 +9,10 @@ from collections.abc import AsyncIterator
 
 from airflow.triggers.base import TriggerEvent
 
-from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.triggers.condition import ConditionTrigger
-from airflow_provider_cdc.watch.lease import LeaseCondition
+from airflow_provider_cdc.triggers.condition import CdcConditionTrigger
 
 
-class CdcLeaseTrigger(ConditionTrigger):
+class CdcLeaseTrigger(CdcConditionTrigger):
     """Wait until nobody works on the pipeline, and everything before ``window`` (two ISO times, or None) is applied."""
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -26,7 +24,3 @@ class CdcLeaseTrigger(ConditionTrigger):
         await asyncio.sleep(max(0.0, min(self.poke_interval, self.deadline - time.time())))
         async for event in super().run():
             yield event
-
-    def condition(self, pipeline: CdcPipeline) -> LeaseCondition:
-        """Return what is waited for."""
-        return LeaseCondition(pipeline, **self.arguments)

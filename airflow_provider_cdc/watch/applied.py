@@ -59,10 +59,6 @@ class AppliedCondition(Condition[AppliedState, None]):
         self.tables = None if tables is None else list(tables)
         self.max_parked = max_parked
 
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments but the pipeline, as plain JSON data."""
-        return {"until": self._until_text, "tables": self.tables, "max_parked": self.max_parked}
-
     @property
     def _until_text(self) -> str | None:
         return None if self.until is None else self.until.isoformat()

@@ -53,10 +53,6 @@ class Condition(ABC, Generic[Stored, Seen]):
     def __init__(self, pipeline: CdcPipeline) -> None:
         self.pipeline = pipeline
 
-    @abstractmethod
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments but the pipeline, as plain JSON data."""
-
     def stored(self, ledger: Ledger) -> Stored:
         """Read the ledger; blocks."""
         raise NotImplementedError

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_cdc.batch.result import newest_by_name, table_states
 from airflow_provider_cdc.core.config import CdcPipeline
@@ -55,10 +55,6 @@ class HealthCondition(Condition[Health, None]):
         self.parked = parked
         self.waiting = waiting
         self.quarantined = quarantined
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments but the pipeline, as plain JSON data."""
-        return {"parked": self.parked, "waiting": self.waiting, "quarantined": self.quarantined}
 
     def stored(self, ledger: Ledger) -> Health:
         """Read tables and the last batch."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_cdc.batch.planner import marks_of, observe
 from airflow_provider_cdc.batch.source_log import SourceLog
@@ -89,11 +89,6 @@ class LagCondition(Condition[Applied, Lag]):
         self.raise_above = raise_above
         self.unknown = unknown
         self.streak: tuple[Verdict | None, int] = (None, 0)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments but the pipeline, as plain JSON data."""
-        names = ("max_seconds", "max_records", "of", "for_looks", "raise_above", "unknown")
-        return {name: getattr(self, name) for name in names}
 
     def stored(self, ledger: Ledger) -> Applied:
         """Read what is applied."""

@@ -27,11 +27,6 @@ class LeaseCondition(Condition[Stored, None]):
         super().__init__(pipeline)
         self.window = None if window is None else ExactWindow(*map(datetime.fromisoformat, window))
 
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments but the pipeline, as plain JSON data."""
-        window = self.window
-        return {"window": None if window is None else [window.after.isoformat(), window.until.isoformat()]}
-
     def ledger_key(self) -> Hashable:
         """Return what decides the result of :meth:`stored`, in one ledger."""
         return type(self), self.pipeline.name, self.window

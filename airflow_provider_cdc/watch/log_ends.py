@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_cdc.batch.planner import data_topics
 from airflow_provider_cdc.batch.source_log import SourceLog
@@ -22,10 +22,6 @@ class LogEndsCondition(Condition[Applied, LogEnds]):
 
     reads_ledger = True
     reads_log = True
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments but the pipeline, as plain JSON data."""
-        return {}
 
     def stored(self, ledger: Ledger) -> Applied:
         """Read what is applied."""

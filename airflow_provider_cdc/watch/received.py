@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 from airflow_provider_cdc.batch.planner import observe
 from airflow_provider_cdc.batch.source_log import SourceLog
@@ -28,10 +27,6 @@ class ReceivedCondition(Condition[None, Facts]):
     def __init__(self, pipeline: CdcPipeline, until: str) -> None:
         super().__init__(pipeline)
         self.until = datetime.fromisoformat(until).astimezone(UTC)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments but the pipeline, as plain JSON data."""
-        return {"until": self.until.isoformat()}
 
     def seen(self, log: SourceLog, stored: None) -> Facts:
         """Read the ends of the pipeline's partitions, and send how old what they prove is."""

@@ -52,10 +52,6 @@ class SchemaChangeCondition(Condition[Applied, Changes]):
         self.kinds = list(kinds)
         self.tables = None if tables is None else list(tables)
 
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments but the pipeline, as plain JSON data."""
-        return {"kinds": self.kinds, "tables": self.tables}
-
     def stored(self, ledger: Ledger) -> Applied:
         """Read what is applied."""
         return applied_offsets(ledger, self.pipeline.name)

@@ -16,8 +16,8 @@ from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import DataError, SinkError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
-from spark_jobs.driver.base_states import BaseStates
 from spark_jobs.driver.batch_history import History
+from spark_jobs.driver.table_groups import TableGroups
 from spark_jobs.tasks.table_task import Span
 
 _COLUMNS = ("op", "position", "source_time")
@@ -39,7 +39,7 @@ def demand_ad_hoc_snapshots(job: JobDocument) -> None:
 
 
 def first_row(
-    timeline: TableTimeline, state: TableState | None, starts: BaseStates, history: History, since: int | None
+    timeline: TableTimeline, state: TableState | None, groups: TableGroups, history: History, since: int | None
 ) -> str:
     """Return the position of the first row that came after an ad hoc snapshot was asked for, or shortly before that.
 
@@ -50,7 +50,7 @@ def first_row(
     """
     where = {"table": str(timeline.last_name)}
     bound = _unknown_since(timeline, state)
-    rows = _rows(timeline, starts, history, bound if since is None else None, since)
+    rows = _rows(timeline, groups, history, bound if since is None else None, since)
     if since is None:
         later = pc.greater(rows.column("position"), bound)
     else:
@@ -90,7 +90,7 @@ def _unknown_since(timeline: TableTimeline, state: TableState | None) -> str:
 
 
 def _rows(
-    timeline: TableTimeline, starts: BaseStates, history: History, bound: str | None, since: int | None
+    timeline: TableTimeline, groups: TableGroups, history: History, bound: str | None, since: int | None
 ) -> pa.Table:
     """Return a table's rows in the change log, as far back as it reaches, and which are of ad hoc snapshots.
 
@@ -101,7 +101,7 @@ def _rows(
     tables = []
     for seq in reversed(history.earlier):
         try:
-            tables += [_of_span(span, history, full) for span in starts.spans_of(timeline, [seq])]
+            tables += [_of_span(span, history, full) for span in groups.spans_of(timeline, [seq])]
         except SinkError as error:
             if error.code != "retention.log_expired" or seq in needed:
                 raise

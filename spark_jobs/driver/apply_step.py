@@ -63,7 +63,7 @@ def apply_batch(batch: BatchContext, landed: Manifest, lost: Sequence[SchemaChan
     plan = planner.plan()
     news = [change for change in planner.fresh if change.copy_of is None]
     batch.say(f"apply: {len(plan.tasks)} tables, {len(news)} new schema changes")
-    reports = run_tables(batch, planner, plan)
+    reports = run_tables(batch, planner.tasks, plan)
     demand_answers(job, batch.storage, reports)
     result = Result(job.pipeline, job.seq, ResultStatus.DONE, deferred=later, fingerprint=job.fingerprint)
     result.states = _states(batch, planner, plan, reports)

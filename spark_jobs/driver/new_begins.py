@@ -23,14 +23,7 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_provider_cdc.core.model.position import generation_of, in_generation
-from spark_jobs.driver.generations import (
-    Generations,
-    Marks,
-    Shown,
-    by_generation,
-    far_below,
-    newest_of,
-)
+from spark_jobs.driver.generations import Generations, Marks, Shown, by_generation, far_below, newest_of
 from spark_jobs.driver.known_marks import KnownMarks, is_newer
 from spark_jobs.driver.landed_records import LandedRecords, columns_between, each_partition, records_inside, windows_of
 from spark_jobs.lake.begins import Begin

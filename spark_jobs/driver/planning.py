@@ -20,13 +20,17 @@ from airflow_provider_cdc.core.timeline.new_changes import new_changes
 from airflow_provider_cdc.core.timeline.stated import stated_changes
 from airflow_provider_cdc.core.timeline.stated_tables import without_keys
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
+from spark_jobs.driver.applied_rows import AppliedRows
 from spark_jobs.driver.asked_changes import asked_changes
-from spark_jobs.driver.base_states import BaseStates, groups_by_name
+from spark_jobs.driver.base_states import BaseStates
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.full_snapshots import FullSnapshots
+from spark_jobs.driver.late_schema_changes import LateSchemaChanges
+from spark_jobs.driver.parent_rows import ParentRows
 from spark_jobs.driver.paths import Paths
 from spark_jobs.driver.quarantine import Quarantine
 from spark_jobs.driver.read_rows import ReadRows
+from spark_jobs.driver.table_groups import TableGroups, groups_by_name
 from spark_jobs.driver.tried_rules import tried_before
 from spark_jobs.driver.unsettled import set_aside, waiting
 from spark_jobs.lake.manifest import Manifest
@@ -42,7 +46,9 @@ class Planning:
 
     :ivar was: the tables as they were known before the batch; ``now`` with its schema changes.
     :ivar fresh: schema changes that are new in the batch.
-    :ivar by_name: row groups of the batch by table.
+    :ivar by_name: row groups of the batch by table; ``groups`` finds them of a table, in earlier batches too.
+    :ivar starts: finds from where each table is resolved; ``late`` schema changes that came late, ``applied`` rows that
+        may come again, ``parents`` rows of tables that foreign keys refer to, ``snapshots`` full snapshots.
     :ivar states: the tables' states before the batch, by table id.
     :ivar tables: the timelines that count, by table id.
     :ivar unclear: by table why what its rows say of their columns cannot be read.
@@ -82,17 +88,13 @@ class Planning:
             self.now = self._stated(build_timeline([*known, *self.fresh], server, self.asked))
         self.states = {state.table_id: state for state in job.states}  # as known before the batch
         self.history = history
-        self.starts = BaseStates(
-            self.was,
-            self.now,
-            job.seq,
-            self.by_name,
-            history,
-            FullSnapshots(job.schema_topic is not None, "full_snapshots" in wire.carries, self._keeps),
-            self.layouts,
-            lower_case=lower_case,
-        )
-        self.read = ReadRows(self.was, self.now, self.by_name, self.states, self.starts, history)
+        self.groups = TableGroups(self.now, self.by_name, history, lower_case=lower_case)
+        self.late = LateSchemaChanges(self.was, self.now, self.groups, history)
+        self.applied = AppliedRows(self.groups, history)
+        self.parents = ParentRows(self.now, self.groups, history)
+        self.snapshots = FullSnapshots(job.schema_topic is not None, "full_snapshots" in wire.carries, self._keeps)
+        self.starts = BaseStates(job.seq, self.groups, self.late, self.applied, history, self.snapshots, self.layouts)
+        self.read = ReadRows(self.was, self.now, self.states, self.groups, history)
         self.tables = {i: timeline for i, timeline in self.now.tables.items() if self.read.shows(timeline)}
         self.quarantine = Quarantine(job, self.rules, self.now, [*known, *self.fresh], manifest, history)
         self.unclear = unclear
@@ -148,5 +150,5 @@ class Planning:
         """Return the state of a table that takes no part in the batch, under its present name."""
         name = timeline.last_name
         state = state or TableState(timeline.table_id, *name, self.paths.free(timeline))
-        back_to = self.starts.oldest_difference(timeline.table_id, state)
+        back_to = self.late.oldest_difference(timeline.table_id, state)
         return replace(state, database=name.database, table=name.table, rewind_to=back_to)

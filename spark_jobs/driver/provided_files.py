@@ -26,9 +26,9 @@ from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
-from spark_jobs.driver.base_states import BaseStates
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.source_times import is_dated_before
+from spark_jobs.driver.table_groups import TableGroups
 from spark_jobs.lake.layout import provided_folder
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Commit
@@ -53,7 +53,7 @@ class ProvidedFiles:
     path: str
     since: int
 
-    def taken_over(self, starts: BaseStates, history: History, known: TableState | None) -> TableState:
+    def taken_over(self, groups: TableGroups, history: History, known: TableState | None) -> TableState:
         """Copy the rows into the lake and return the state of the copy, which the table can be resolved from.
 
         :param known: state of the table; its own copy stays.
@@ -68,7 +68,7 @@ class ProvidedFiles:
                 where=self._where(),
                 hint="TRUNCATE the table and load it again, or take a full snapshot",
             )
-        position = self._position(starts, history)
+        position = self._position(groups, history)
         version = timeline.version_at(position)
         if any(not later.schema.key for later in timeline.versions[version:]):
             raise DataError(
@@ -90,7 +90,7 @@ class ProvidedFiles:
     def _where(self, **more: Any) -> dict[str, Any]:
         return {"table": str(self.timeline.last_name), "path": self.path, **more}
 
-    def _position(self, starts: BaseStates, history: History) -> str:
+    def _position(self, groups: TableGroups, history: History) -> str:
         """Return the position of the table's last change before all that are of the time or later, empty without one.
 
         An older one would be right too.
@@ -102,7 +102,7 @@ class ProvidedFiles:
                 positions.add(pa.array([change["position"]], pa.string()), pa.array([change["time"]], pa.int64()))
         recent, has_rows = set(history.since_source_time(self.since // _SECOND * _SECOND)), False
         for seq in reversed(history.earlier):
-            for span in starts.spans_of(self.timeline, [seq]):
+            for span in groups.spans_of(self.timeline, [seq]):
                 has_rows = True
                 for group in span.groups:
                     inside = group.min_position >= span.start and (span.end is None or group.max_position < span.end)

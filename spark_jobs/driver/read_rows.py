@@ -11,8 +11,8 @@ from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.core.timeline.taken_name import TakenName
 from airflow_provider_cdc.core.timeline.timeline import Block, TableTimeline, Timeline
-from spark_jobs.driver.base_states import BaseStates
 from spark_jobs.driver.batch_history import History
+from spark_jobs.driver.table_groups import TableGroups
 from spark_jobs.lake.manifest import RowGroup
 
 
@@ -21,25 +21,24 @@ class ReadRows:
 
     :param was: the tables as they were known before the batch.
     :param now: the same with the batch's schema changes.
-    :param by_name: what the batch holds, by table.
     :param states: the states before the batch, by table id.
+    :param groups: finds what batches hold of tables.
     """
 
     def __init__(
         self,
         was: Timeline,
         now: Timeline,
-        by_name: Mapping[TableName, list[RowGroup]],
         states: Mapping[str, TableState],
-        starts: BaseStates,
+        groups: TableGroups,
         history: History,
     ) -> None:
-        self._was, self._now, self._by_name = was, now, by_name
-        self._states, self._starts, self._history = states, starts, history
+        self._was, self._now = was, now
+        self._states, self._groups, self._history = states, groups, history
 
     def shows(self, timeline: TableTimeline) -> bool:
         """Return whether a table counts: a statement shows it, or rows of it were read."""
-        return not timeline.supposed or timeline.table_id in self._states or bool(self._starts.spans(timeline))
+        return not timeline.supposed or timeline.table_id in self._states or bool(self._groups.spans(timeline))
 
     def concern(self, timeline: TableTimeline) -> bool:
         """Return whether the batch holds rows that say more of the names that a table took."""
@@ -74,7 +73,7 @@ class ReadRows:
 
     def _holds(self, names: Collection[TableName], before: str) -> bool:
         """Return whether the batch holds rows of names from before a position."""
-        return any(_from_before(self._by_name.get(name, ()), before) for name in names)
+        return any(_from_before(self._groups.by_name.get(name, ()), before) for name in names)
 
     def _were_read(self, timeline: TableTimeline, item: TakenName) -> bool:
         """Return whether rows came under a name that a table had before: then rows of that name are captured."""
@@ -84,20 +83,20 @@ class ReadRows:
             return True
         if self._holds(item.former, item.position):
             return True
-        return any(_from_before(self._starts.earlier_groups(name, ""), item.position) for name in item.former)
+        return any(_from_before(self._groups.earlier_groups(name, ""), item.position) for name in item.former)
 
     def _was_filled(self, item: TakenName) -> bool:
         """Return whether the table that had the name has had rows since it was emptied last."""
         table = self._now.tables.get(item.displaced or "")
         if table is None or table.from_rows or table.blocked or self._was_unknown(table, item.position):
             return True
-        spans = self._starts.spans(table)
-        emptied = [*table.clears, *self._starts.clears(table, "", spans)]
+        spans = self._groups.spans(table)
+        emptied = [*table.clears, *self._groups.clears(table, "", spans)]
         cleared = max((position for position in emptied if position < item.position), default="")
         state = self._states.get(table.table_id)
         if state is not None and state.source_time is not None and not cleared:
             return True
-        every = [*spans, *self._starts.spans_of(table, self._history.earlier)]
+        every = [*spans, *self._groups.spans_of(table, self._history.earlier)]
         return any(
             self._has_row(group, max(span.start, f"{cleared}~" if cleared else ""), item.position)
             for span in every

@@ -44,11 +44,11 @@ class Rebuilds:
             return None, None
         if asked.source == RebuildSource.SNAPSHOT:
             demand_ad_hoc_snapshots(self._p.job)
-            return (first_row(timeline, state, self._p.starts, self._p.history, asked.since), 0), None
+            return (first_row(timeline, state, self._p.groups, self._p.history, asked.since), 0), None
         if asked.source == RebuildSource.FILES:
             assert asked.since is not None, "files come with their time"
             files = ProvidedFiles(self._p.job, self._p.storage, timeline, asked.path, asked.since)
-            provided = files.taken_over(self._p.starts, self._p.history, state)
+            provided = files.taken_over(self._p.groups, self._p.history, state)
             provided.made_with = self._p.layouts.of(timeline)
             return snapshot_of(provided), provided.document()
         return snapshot_of(state), None if state is None else state.provided

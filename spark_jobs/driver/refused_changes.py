@@ -19,7 +19,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
 )
 from airflow_provider_cdc.core.timeline.change_kinds import ROWS_WITHOUT_CREATE, TableChange, changes_of
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline, Timeline
-from spark_jobs.driver.base_states import BaseStates
+from spark_jobs.driver.table_groups import TableGroups
 from spark_jobs.driver.unsettled import waiting
 
 _SHOWN_TEXT = 200  # characters of a statement
@@ -28,7 +28,7 @@ _SHOWN_TEXT = 200  # characters of a statement
 def demand_allowed(
     was: Timeline,
     now: Timeline,
-    starts: BaseStates,
+    groups: TableGroups,
     policy_of: Callable[[TableName], RunPolicy | None],
     asked: AskedChanges,
 ) -> None:
@@ -58,7 +58,7 @@ def demand_allowed(
             if deciding is not None and getattr(deciding, change.policy) == "fail" and not begins:
                 refused.append(change)
         if policy is not None and policy.on_truncate == "fail":
-            refused += _of_rows(table, starts)
+            refused += _of_rows(table, groups)
     refused = [
         change
         for change in refused
@@ -103,10 +103,10 @@ def demand_created(
             )
 
 
-def _of_rows(table: TableTimeline, starts: BaseStates) -> Iterator[TableChange]:
+def _of_rows(table: TableTimeline, groups: TableGroups) -> Iterator[TableChange]:
     """Yield the TRUNCATEs that rows of this batch show, without those that rows of an earlier batch show."""
-    spans = starts.spans(table)
+    spans = groups.spans(table)
     if not any(group.clears for span in spans for group in span.groups):
         return
-    for position in set(starts.clears(table, "", spans)) - set(starts.clears(table, "", [])):
+    for position in set(groups.clears(table, "", spans)) - set(groups.clears(table, "", [])):
         yield TableChange(position, table.last_name, "TRUNCATE TABLE", "on_truncate")

@@ -30,7 +30,7 @@ from spark_jobs.driver.unowned_names import UnownedNames
 from spark_jobs.driver.unsettled import REPLACED, may_go_on
 from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.table_shape import demand_fit
-from spark_jobs.tasks.table_task import ApplyTask, Span
+from spark_jobs.tasks.table_task import Span
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class ApplyPlanner:
     """Decide which tables a batch touches; ``BaseStates`` finds from where each is resolved.
 
     :ivar now: the timelines with the batch's schema changes; ``fresh`` these changes.
-    :ivar asked: schema changes that were asked about.
+    :ivar asked: schema changes that were asked about; ``tasks`` makes the tables' tasks.
     :ivar states: the tables' states before the batch, by table id.
     """
 
@@ -72,16 +72,8 @@ class ApplyPlanner:
         self.quarantine: Quarantine = self._p.quarantine
         self._locations, self._rebuilds = Locations(self._p), Rebuilds(self._p)
         self._unknown, self._unowned = UnknownRows(self._p), UnownedNames(self._p)
-        self._tasks = TaskMaker(self._p, self._locations)
-        self._changed = ChangedRules(self._p, self._tasks.goes_on_from_rows)
-
-    def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:
-        """Return a task again, from a state that holds nothing from a position on (``TaskMaker.again``)."""
-        return self._tasks.again(task, rewind_to)
-
-    def go_on(self, task: ApplyTask, held: TableState) -> ApplyTask:
-        """Return a task again for a table that holds more than was known of it (``TaskMaker.go_on``)."""
-        return self._tasks.go_on(task, held)
+        self.tasks = TaskMaker(self._p, self._locations)
+        self._changed = ChangedRules(self._p, self.tasks.goes_on_from_rows)
 
     def referring(self) -> list[str]:
         """Return the ids of the tables that are parked where a foreign key changed rows."""
@@ -92,7 +84,7 @@ class ApplyPlanner:
 
         :raises DataError: ``apply.change_refused``.
         """
-        demand_allowed(self._p.was, self._p.now, self._p.starts, self._p.policy_of, self._p.asked)
+        demand_allowed(self._p.was, self._p.now, self._p.groups, self._p.policy_of, self._p.asked)
         plan = ApplyPlan()
         for table_id, timeline in self._p.tables.items():
             if self._p.is_selected(timeline.last_name) or self._waits_to_leave(timeline):
@@ -147,7 +139,7 @@ class ApplyPlanner:
         demand_fit(self._p.job, timeline)
         if (question := self._changed.question(timeline, case.state, case.spans)) is not None:
             raise question
-        task = self._tasks.task(timeline, case.state, case.spans, case.changed_at, case.begins, case.provided)
+        task = self.tasks.task(timeline, case.state, case.spans, case.changed_at, case.begins, case.provided)
         plan.tasks.append(task)
 
     def _case(self, timeline: TableTimeline) -> _Case:
@@ -155,11 +147,11 @@ class ApplyPlanner:
         state = self._p.states.get(timeline.table_id)
         if state is not None and state.state == TableStatus.DROPPED and timeline.dropped_at is None:
             state = None  # schema changes that came since show that it was there all along
-        spans = self._p.starts.spans(timeline)
-        changed_at = self._p.starts.first_difference(timeline.table_id, state)
+        spans = self._p.groups.spans(timeline)
+        changed_at = self._p.late.first_difference(timeline.table_id, state)
         exceeded = self._p.quarantine.exceeded(timeline)
         aside = self._p.unclear.get(timeline.last_name) or exceeded or self._unowned.truncated_as(timeline)
-        return _Case(timeline, state, spans, changed_at, aside, self._tasks.made_otherwise(timeline, state))
+        return _Case(timeline, state, spans, changed_at, aside, self.tasks.made_otherwise(timeline, state))
 
     def _stays_dropped(self, plan: ApplyPlan, case: _Case) -> bool:
         state = case.state
@@ -248,12 +240,12 @@ class ApplyPlanner:
             state is None
             or self._is_new(timeline, state)
             or (state.state == TableStatus.OK and self._p.paths.is_elsewhere(timeline, state))
-            or (self._p.checks_references(timeline) and self._p.starts.removes(timeline))
+            or (self._p.checks_references(timeline) and self._p.parents.removes(timeline))
             or self._p.quarantine.settles(timeline)
             or self._rebuilds.concern(timeline)
             or state.code == EXCEEDED
             or self._changed.wait(state)
-            or (timeline.dropped_at is None and bool(self._p.starts.applied_repeats(timeline, state)))
+            or (timeline.dropped_at is None and bool(self._p.applied.repeats(timeline, state)))
             or self._p.read.concern(timeline)
         )
 

@@ -14,7 +14,7 @@ from spark_jobs.driver.apply_plan import ApplyPlan
 from spark_jobs.driver.batch_context import BatchContext
 from spark_jobs.driver.key_buckets import apply_in_buckets, bucket_count
 from spark_jobs.driver.repeated_failures import not_tried
-from spark_jobs.driver.table_planning import ApplyPlanner
+from spark_jobs.driver.task_maker import TaskMaker
 from spark_jobs.driver.task_runner import Secrets
 from spark_jobs.lake.layout import staged_folder, staged_root
 from spark_jobs.lake.row_groups import forget_row_groups
@@ -30,7 +30,7 @@ _TABLES_EACH = 250  # of one task, about: what it is sent stays below 100 kB, fo
 _GIVEN_UP = 3  # tables in turn for which the store failed, after which no others are tried
 
 
-def run_tables(batch: BatchContext, planner: ApplyPlanner, plan: ApplyPlan) -> dict[str, ApplyReport]:
+def run_tables(batch: BatchContext, tasks: TaskMaker, plan: ApplyPlan) -> dict[str, ApplyReport]:
     """Run the tasks and return their reports by table.
 
     Tables that have to go back are run again from there; those that hold more than the ledger knows, from what they
@@ -51,7 +51,7 @@ def run_tables(batch: BatchContext, planner: ApplyPlanner, plan: ApplyPlan) -> d
         if large:
             answers.append(apply_in_buckets(job, batch.secrets, batch.run, batch.storage, counts, large))
         reports.update({report.table_id: report for answer in answers for report in answer})
-        due = [again for task in due if (again := _again(planner, task, reports[task.table_id])) is not None]
+        due = [again for task in due if (again := _again(tasks, task, reports[task.table_id])) is not None]
         repeated = {task.table_id: task for task in due}
         plan.tasks = [repeated.get(task.table_id, task) for task in plan.tasks]
         if not due and given_up is None:
@@ -93,13 +93,13 @@ def _first_rows(task: ApplyTask) -> tuple[str, int, int]:
     return min((group.origin for span in task.spans for group in span.groups), default=("", 0, 0))
 
 
-def _again(planner: ApplyPlanner, task: ApplyTask, report: ApplyReport) -> ApplyTask | None:
+def _again(tasks: TaskMaker, task: ApplyTask, report: ApplyReport) -> ApplyTask | None:
     """Return the task that follows a report, None where nothing does; a table that cannot go back is parked."""
     try:
         if report.status == ApplyStatus.REWIND and report.rewind_to is not None:
-            return planner.again(task, report.rewind_to)
+            return tasks.again(task, report.rewind_to)
         if report.status == ApplyStatus.AHEAD and report.state is not None:
-            return planner.go_on(task, report.state)
+            return tasks.go_on(task, report.state)
         if report.status == ApplyStatus.WHOLE:
             return replace(task, whole=True)
     except Exception as error:

@@ -9,8 +9,9 @@ from airflow_provider_cdc.core.apply.stored_layout import LayoutChange
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
-from spark_jobs.driver.base_states import Start, outdated, snapshot_of
+from spark_jobs.driver.base_states import Start, snapshot_of
 from spark_jobs.driver.locations import Locations
+from spark_jobs.driver.outdated_files import outdated
 from spark_jobs.driver.planning import Planning
 from spark_jobs.driver.source_formats import demand_one_format, demand_values, formats_after
 from spark_jobs.tasks.table_task import ApplyTask, Span
@@ -48,7 +49,7 @@ class TaskMaker:
         start = self._p.starts.start(blocked, state, spans, changed_at, begins, provided)
         self._demand_none_across(timeline, spans, start, known)
         base = None if start.begins_with_files else start.base  # of files every change from theirs on is taken again
-        late_from, context = self._p.starts.context(timeline, base, start.spans)
+        late_from, context = self._p.applied.context(timeline, base, start.spans)
         self._demand_one_way_of_reading(timeline, start, context)
         return ApplyTask(
             timeline.table_id,
@@ -62,7 +63,7 @@ class TaskMaker:
             context,
             late_from,
             start.back_to,
-            self._p.starts.parents(timeline, start) if self._p.checks_references(timeline) else [],
+            self._p.parents.compared(timeline, start) if self._p.checks_references(timeline) else [],
             applied_seq,
             *start.snapshot,
             self._p.quarantine.settled,
@@ -72,7 +73,7 @@ class TaskMaker:
             left_out=self._p.quarantine.left_out(timeline.table_id, start.base),
             unread=self._p.quarantine.unread(timeline),
             snapshot_again=start.again,
-            snapshots=self._p.starts.snapshots.later(timeline, [*start.spans, *context], start.snapshot),
+            snapshots=self._p.snapshots.later(timeline, [*start.spans, *context], start.snapshot),
         )
 
     def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:
@@ -89,7 +90,7 @@ class TaskMaker:
             )
         timeline, state = self._p.now.tables[task.table_id], self._p.states.get(task.table_id)
         back_to = min(rewind_to, task.rewind_to or rewind_to)
-        return self.task(timeline, state, self._p.starts.spans(timeline), back_to)
+        return self.task(timeline, state, self._p.groups.spans(timeline), back_to)
 
     def go_on(self, task: ApplyTask, held: TableState) -> ApplyTask:
         """Return a task again for a table that holds more than was known of it.
@@ -99,8 +100,8 @@ class TaskMaker:
         timeline = self._p.now.tables[task.table_id]
         self._p.states[task.table_id] = held
         self._locations.note(held)
-        changed_at = self._p.starts.first_difference(task.table_id, held)
-        return self.task(timeline, held, self._p.starts.spans(timeline), changed_at)
+        changed_at = self._p.late.first_difference(task.table_id, held)
+        return self.task(timeline, held, self._p.groups.spans(timeline), changed_at)
 
     def made_otherwise(self, timeline: TableTimeline, state: TableState | None) -> LayoutChange | None:
         """Return the option that a table's rows were made with and that is another one now, None without."""
@@ -125,13 +126,13 @@ class TaskMaker:
 
         :raises DataError: ``apply.order_unknown``.
         """
-        starts, history, (position, _) = self._p.starts, self._p.history, start.snapshot
+        groups, history, (position, _) = self._p.groups, self._p.history, start.snapshot
         if position:
-            every = [*starts.spans_of(timeline, history.since(position)), *spans]
+            every = [*groups.spans_of(timeline, history.since(position)), *spans]
             # a partition may have been read further than those with the rows of a snapshot that is new
             before = history.earlier[-_AHEAD:] if snapshot_of(known) != start.snapshot else ()
-            read = [*starts.spans_of(timeline, before), *spans]
-            starts.snapshots.demand_none_across(timeline, read, every, position, history)
+            read = [*groups.spans_of(timeline, before), *spans]
+            self._p.snapshots.demand_none_across(timeline, read, every, position, history)
 
     def _demand_one_way_of_reading(self, timeline: TableTimeline, start: Start, context: list[Span]) -> None:
         """Refuse changes and operator's files that were read under another format, or other options, than those of now.

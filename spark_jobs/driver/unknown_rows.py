@@ -42,7 +42,7 @@ class UnknownRows:
         first = next((block for block in timeline.blocked if block not in settled), None)
         if first is None:
             return None
-        clears = self._p.starts.clears(timeline, first.position, spans)
+        clears = self._p.groups.clears(timeline, first.position, spans)
         if begins is not None and (files or begins > snapshot_of(state)):
             # an ad hoc snapshot does not state the columns
             columns = next((block for block in timeline.blocked if block.columns and block not in settled), None)
@@ -71,14 +71,14 @@ class UnknownRows:
         since = state.applied_position
         if self._p.starts.start(timeline, state, spans, changed_at).snapshot[0] > since:
             return False
-        if any(position > since for position in (*timeline.clears, *self._p.starts.clears(timeline, since, spans))):
+        if any(position > since for position in (*timeline.clears, *self._p.groups.clears(timeline, since, spans))):
             return False
         above = [table for reference in timeline.references for table in parents(self._p.now, reference)]
         return any(
             rows_changed(self._p.states.get(table.table_id))
             or table.dropped_at is not None
             or any(
-                p > since for p in (*table.clears, *self._p.starts.clears(table, since, self._p.starts.spans(table)))
+                p > since for p in (*table.clears, *self._p.groups.clears(table, since, self._p.groups.spans(table)))
             )
             for table in above
             if table.table_id != timeline.table_id

@@ -44,7 +44,7 @@ class UnownedNames:
             state = waiting.get(name)
             groups = self._p.by_name.get(name, [])
             if state is not None:
-                groups = [*self._p.starts.earlier_groups(name, state.rewind_to or ""), *groups]
+                groups = [*self._p.groups.earlier_groups(name, state.rewind_to or ""), *groups]
             selected = self._p.is_selected(name)
             late = self._without_table(name, groups) if selected else []
             reason = self._unreadable(name) if selected else None
@@ -105,7 +105,7 @@ class UnownedNames:
         waiting = {TableName(s.database, s.table): s for s in self._p.states.values() if is_waiting_name(s)}
         return {
             name: [
-                *(self._p.starts.earlier_groups(name, waiting[name].rewind_to or "") if name in waiting else []),
+                *(self._p.groups.earlier_groups(name, waiting[name].rewind_to or "") if name in waiting else []),
                 *self._p.by_name.get(name, []),
             ]
             for name in dict.fromkeys([*self._p.by_name, *waiting])

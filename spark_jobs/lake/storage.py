@@ -28,7 +28,7 @@ from airflow_provider_cdc.core.lake.object_store import (
     put_object,
     read_object,
 )
-from airflow_provider_cdc.core.lake.roots import canonical_root, located
+from airflow_provider_cdc.core.lake.roots import canonical_root
 from airflow_provider_cdc.core.lake.store_kinds import S3, StoreKind, store_kind
 
 if TYPE_CHECKING:
@@ -66,11 +66,6 @@ def _escaped(character: str) -> str:
 def table_place(database: str, table: str) -> str:
     """Return the place below the root of the table that has this name now."""
     return f"{path_part(database)}/{path_part(table)}"
-
-
-def table_location(root: str, database: str, table: str) -> str:
-    """Return where the table that has this name now lies."""
-    return located(root, table_place(database, table))
 
 
 class Storage:

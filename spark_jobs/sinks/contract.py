@@ -101,12 +101,6 @@ class Action:
     met: RowsMet | None = None
 
     @property
-    def touches(self) -> bool:
-        """Return whether rows may be added or removed, if none fails."""
-        adds = self.rows.num_rows or self.later is not None or self.parts
-        return bool(adds or (self.deletes is not None and self.deletes.num_rows))
-
-    @property
     def order(self) -> list[str]:
         """Return the columns in whose order rows are to be written, none for that in which they come."""
         return [] if self.columns is None else self.columns.order

@@ -165,3 +165,18 @@ class RowGroupFiles(ABC, Generic[Added, Noted]):
         self._file = self._stream = None
         self._added.append(self._describe(self._names[-1], size, self._statistics))
         self._begin()
+
+
+def text_above(text: str, length: int) -> str | None:
+    """Return a text of bounded length that is not below another, None where there is none."""
+    if len(text) <= length:
+        return text
+    text = text[:length]
+    while text:
+        following = ord(text[-1]) + 1
+        if following == 0xD800:  # the halves of surrogate pairs are no characters
+            following = 0xE000
+        if following <= 0x10FFFF:
+            return text[:-1] + chr(following)
+        text = text[:-1]
+    return None

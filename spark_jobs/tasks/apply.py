@@ -245,7 +245,7 @@ class TableApply:
         facts = self._facts(plan, upserts, deletes)
         action = self._action(target, base_schema, plan, Commit(self._app, self.job.seq, facts))
         if action is None:
-            self._compare(None, plan, base_schema)
+            self._compare(None, plan)
             return "", self.task.expected, 0
 
         def typed(rows: int) -> None:
@@ -255,11 +255,11 @@ class TableApply:
                 facts["failures"] = [asdict(item) for item in plan.failures]
 
         action.typed, action.unmatched = typed, self._settles(facts, step)
-        self._compare(action, plan, base_schema)
+        self._compare(action, plan)
         version = self._carry_out(target, action)
         return action.verb, version, int(facts["upserts"])
 
-    def _compare(self, action: Action | None, plan: MergePlan, base_schema: TableSchema | None) -> None:
+    def _compare(self, action: Action | None, plan: MergePlan) -> None:
         """Compare the changes with the rows that they find, or leave that to the writer, which meets them.
 
         :raises DataError: ``apply.contradicted``.

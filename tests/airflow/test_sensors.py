@@ -48,14 +48,14 @@ def test_a_sensor_that_need_not_wait_never_defers(shop: Shop) -> None:
 def test_a_sensor_defers_with_a_trigger_that_can_be_built_again(shop: Shop) -> None:
     from airflow.providers.common.compat.sdk import TaskDeferred
 
-    from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
+    from airflow_provider_cdc.triggers.condition import CdcConditionTrigger
 
     with pytest.raises(TaskDeferred) as deferred:
         sensor(shop, NEVER, deferrable=True, timeout=5).execute({})
     assert deferred.value.timeout is not None
     path, arguments = deferred.value.trigger.serialize()
-    assert path.rsplit(".", 1)[1] == CdcReceivedTrigger.__name__
-    again = CdcReceivedTrigger(**json.loads(json.dumps(arguments)))
+    assert path.rsplit(".", 1)[1] == CdcConditionTrigger.__name__
+    again = CdcConditionTrigger(**json.loads(json.dumps(arguments)))
     assert again.serialize() == (path, arguments)
     assert "bootstrap" not in json.dumps(arguments)
 
@@ -64,7 +64,7 @@ def test_a_trigger_reads_outside_the_event_loop_and_names_the_partition(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airflow_provider_cdc.sources.kafka_log import KafkaLog
-    from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
+    from airflow_provider_cdc.triggers.condition import CdcConditionTrigger
 
     readers = set()
     topics = KafkaLog.topics
@@ -74,17 +74,17 @@ def test_a_trigger_reads_outside_the_event_loop_and_names_the_partition(
         return topics(log)
 
     monkeypatch.setattr(KafkaLog, "topics", noted)
-    event = asyncio.run(first_event(CdcReceivedTrigger(shop.document(), 0.2, time.time(), until=NEVER)))
+    event = asyncio.run(first_event(CdcConditionTrigger("received", shop.document(), 0.2, time.time(), until=NEVER)))
     assert event["status"] == "timeout"
     assert "shopdb.shop.customers/" in event["message"]
     assert readers and threading.get_ident() not in readers
 
 
 def test_a_trigger_ends_at_what_waiting_does_not_end(shop: Shop) -> None:
-    from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
+    from airflow_provider_cdc.triggers.condition import CdcConditionTrigger
 
     shop.changes = {"source": {"topics": "nowhere"}}
-    trigger = CdcReceivedTrigger(shop.document(), 1, time.time() + 60, until=until(1))
+    trigger = CdcConditionTrigger("received", shop.document(), 1, time.time() + 60, until=until(1))
     event = asyncio.run(first_event(trigger))
     assert (event["status"], "kafka.topic_unknown" in event["message"]) == ("failed", True)
 
@@ -197,7 +197,7 @@ def test_dead_brokers_starve_no_sensor_of_another_broker(
     shop: Shop, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airflow_provider_cdc.sources.kafka_log import KafkaLog
-    from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
+    from airflow_provider_cdc.triggers.condition import CdcConditionTrigger
 
     over = threading.Event()
     topics = KafkaLog.topics
@@ -209,13 +209,13 @@ def test_dead_brokers_starve_no_sensor_of_another_broker(
 
     monkeypatch.setattr(KafkaLog, "topics", silent)
     moment = (shop_time(1) - timedelta(seconds=20)).isoformat()
-    good = CdcReceivedTrigger(shop.document(), 1, time.time() + 600, until=moment)
+    good = CdcConditionTrigger("received", shop.document(), 1, time.time() + 600, until=moment)
     dead = []
     for number in range(25):
         # Some share an address, and each reads other topics.
         connect(f"dead{number}", "kafka", {"bootstrap.servers": f"127.0.0.1:{number % 5 + 1}"})
         shop.changes = {"source": {"connection": f"dead{number}", "topics": f"topic{number}"}}
-        dead.append(CdcReceivedTrigger(shop.document(), 1, time.time() + 600, until=moment))
+        dead.append(CdcConditionTrigger("received", shop.document(), 1, time.time() + 600, until=moment))
 
     async def wait() -> dict[str, Any] | None:
         others = [asyncio.create_task(first_event(trigger)) for trigger in dead]

@@ -99,7 +99,7 @@ async def measure(triggers: list[tuple[bool, Any]]) -> dict[str, Any]:
 
 def main() -> None:
     """Print the figures of one run as JSON."""
-    from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
+    from airflow_provider_cdc.triggers.condition import CdcConditionTrigger
 
     with OwnBroker() as broker, silent_servers(DEAD_ADDRESSES) as silent:
         define("good", broker.bootstrap)
@@ -112,7 +112,7 @@ def main() -> None:
             if dead:
                 define(conn_id, silent[number // 2 % DEAD_ADDRESSES])
             arguments = (pipeline(conn_id, topics[number % len(topics)]), INTERVAL, time.time() + 3600)
-            triggers.append((not dead, CdcReceivedTrigger(*arguments, until="2026-01-01T00:00:00+00:00")))
+            triggers.append((not dead, CdcConditionTrigger("received", *arguments, until="2026-01-01T00:00:00+00:00")))
         print(json.dumps(asyncio.run(measure(triggers))))
 
 

@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 
 from airflow_provider_cdc.demo.truth import SourceTable, differing
-from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.captures.replaying import Lake
+from tests.locations import table_location
 from tests.services.capture import Record, read
 
 DATA = Path(__file__).parent / "data"

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_cdc.demo.truth import differing, load
-from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.histories.log import Log
 from tests.histories.records import Record as LogRecord
 from tests.histories.scripted import Script
+from tests.locations import table_location
 from tests.sample import ALL, TIMES
 from tests.services.capture import Record, read
 

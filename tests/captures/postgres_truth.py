@@ -21,9 +21,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.histories.scripted import Script
+from tests.locations import table_location
 
 # what a page of the format says of a table that is parked (docs/formats/debezium-postgres.md)
 REASONS = (

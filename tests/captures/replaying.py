@@ -16,7 +16,7 @@ from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.documents import JobDocument, Result, TableState
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.driver.run_batch import sync
-from spark_jobs.lake.storage import table_location
+from tests.locations import table_location
 from tests.services.capture import Record
 from tests.sinks.kinds import options_of, sink_of, type_of
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.captures.in_memory import CUTS, DATA, Ends, checkpoints, pipeline
 from tests.captures.postgres_truth import REASONS, SourceTable, create_table, differing, load
 from tests.histories.log import Log
 from tests.histories.scripted import Script
+from tests.locations import table_location
 
 FLAT = "public-postgres-flat-15"
 OPTIONS = {

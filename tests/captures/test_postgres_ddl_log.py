@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.captures.in_memory import DATA, Ends, checkpoints, records, rising
 from tests.captures.postgres_truth import differing, load
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
+from tests.locations import table_location
 from tests.sample import ALL
 
 NAME = "public-postgres-ddllog-15"

@@ -18,12 +18,12 @@ from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableErro
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.demo.truth import differing, load
-from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.captures.in_memory import CUTS, DATA, SEEDS, Ends, records, rising, some_checkpoints, written_otherwise
 from tests.histories.log import Crash, CrashError, Log
 from tests.histories.records import Record as LogRecord
 from tests.histories.scripted import Script
+from tests.locations import table_location
 from tests.services.registered_schemas import ServedSchemas, schemas_of
 
 MYSQL, MARIADB, ROUTED = "public-shop-avro-my8", "public-shop-avro-mdb11", "public-shop-routed-avro-my8"

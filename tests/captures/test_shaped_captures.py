@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from airflow_provider_cdc.demo import truth as mysql_truth
-from spark_jobs.lake.storage import table_location
 from tests.captures import postgres_pipelines, postgres_truth
 from tests.captures.in_memory import DATA, pipeline, records, rising, written_otherwise
 from tests.captures.shaped_truth import SALT, of_source, random_rule, renamed_columns, shaped
 from tests.histories.log import Log
 from tests.histories.scripted import Script
+from tests.locations import table_location
 from tests.sample import ALL
 from tests.sinks.kinds import options_of, sink_of
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_cdc.core.formats.registry import format_names, open_format
-from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.captures.replaying import Lake, full_ends, random_cuts
 from tests.cross_format.events import Event, Message, Row
 from tests.cross_format.history import CREATES, DATABASE, History, history
 from tests.cross_format.truth import problems
 from tests.cross_format.writers import between_groups, registry_of, writer_of
+from tests.locations import table_location
 from tests.sample import ALL
 from tests.services.broker import Broker
 from tests.services.capture import Record, replay

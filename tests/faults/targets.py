@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.config import DeltaSink, IcebergSink
 from airflow_provider_cdc.core.config.sinks.kinds import SINKS
-from spark_jobs.lake.storage import table_location
 from tests.histories.source import Name
+from tests.locations import table_location
 from tests.services.s3 import S3
 
 TABLES: Mapping[str, Mapping[str, str]] = {

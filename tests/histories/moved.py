@@ -24,11 +24,11 @@ from airflow_provider_cdc.core.model.status import TableStatus
 from spark_jobs.driver.maintenance import maintain
 from spark_jobs.driver.run_batch import sync
 from spark_jobs.lake.identity import adopt
-from spark_jobs.lake.storage import table_location
 from tests.histories.place import digests
 from tests.histories.run import Replay
 from tests.histories.source import Picture
 from tests.histories.tools import TOOLS
+from tests.locations import table_location
 
 _EACH = 100  # batch numbers from one batch to the next
 _UNSETTLED = (TableStatus.PARKED, TableStatus.WAITING)

@@ -26,7 +26,6 @@ import pytest
 from airflow_provider_cdc.core.ddl.server import OPTIONS as SERVER_OPTIONS
 from airflow_provider_cdc.core.documents import Rebuild
 from airflow_provider_cdc.core.formats.contract import Records
-from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
 from tests.histories.cases import case_of
@@ -37,6 +36,7 @@ from tests.histories.records import Record
 from tests.histories.run import Case, Replay
 from tests.histories.source import Picture
 from tests.histories.tools import TOOLS
+from tests.locations import table_location
 
 OF_RECORDS = ("removed", "doubled", "altered", "moved")
 OF_ROWS = ("row changed", "row removed", "row added")

@@ -13,11 +13,11 @@ from deltalake import DeltaTable
 
 from airflow_provider_cdc.core.documents import JobDocument, Rebuild, TableState
 from airflow_provider_cdc.core.model.offsets import OffsetRange
-from spark_jobs.lake.storage import table_location
 from tests.histories.log import Crash, CrashError
 from tests.histories.run import Replay
 from tests.histories.source import Picture
 from tests.histories.tools import UNREAD
+from tests.locations import table_location
 
 
 class WithRebuilds(Replay):

@@ -28,10 +28,10 @@ from airflow_provider_cdc.core.timeline.asked_changes import Answer, AskedChange
 from spark_jobs.driver.quarantine_entries import look
 from spark_jobs.driver.run_batch import sync
 from spark_jobs.lake.identity import adopt
-from spark_jobs.lake.storage import table_location
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.run import inline
+from tests.locations import table_location
 
 Partition = tuple[str, int]
 

@@ -20,7 +20,6 @@ from spark_jobs.driver import left_out_rows, quarantine_entries
 from spark_jobs.driver.apply_plan import ApplyPlan
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.locations import Locations
-from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks import ownership
 from spark_jobs.sinks.delta import file_statistics
 from spark_jobs.sinks.delta.table import DeltaLocation
@@ -41,6 +40,7 @@ from tests.histories.silent_case import (
     insert,
     update,
 )
+from tests.locations import table_location
 
 
 def _spelled_otherwise(script: Script) -> Iterator[Truth]:

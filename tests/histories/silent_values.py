@@ -22,9 +22,9 @@ from airflow_provider_cdc.core.ddl.type_text import parse_type
 from airflow_provider_cdc.core.formats.connect import columns, debezium_columns, debezium_table_changes
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import ColumnType
-from airflow_provider_cdc.core.timeline import builder, table_builder
+from airflow_provider_cdc.core.timeline import described_tables, table_accounts
 from airflow_provider_cdc.core.values.alter import text_to_integer
-from spark_jobs.driver import base_states, planning
+from spark_jobs.driver import planning, table_groups
 from spark_jobs.tasks import table_changes
 from tests.histories.debezium_records import ddl, row, snapshot_ddl
 from tests.histories.scripted import Script
@@ -145,8 +145,8 @@ def _swapped(script: Script) -> Iterator[Truth]:
 
 
 def _as_the_tool_says(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(table_builder, "as_stated", lambda stated, account, *, undecided_timestamps: account)
-    patch.setattr(builder, "unexplained_loss", lambda known, described: None)
+    patch.setattr(table_accounts, "as_stated", lambda stated, account, *, undecided_timestamps: account)
+    patch.setattr(described_tables, "unexplained_loss", lambda known, described: None)
 
 
 def _char_binary(script: Script) -> Iterator[Truth]:
@@ -199,7 +199,7 @@ def _typed_truncate(script: Script) -> Iterator[Truth]:
 
 def _as_typed(patch: pytest.MonkeyPatch) -> None:
     whole = planning.groups_by_name
-    for module in (planning, base_states):
+    for module in (planning, table_groups):
         patch.setattr(module, "groups_by_name", lambda manifest, *, lower_case=False: whole(manifest))
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from spark_jobs.lake.storage import table_location
 from tests.histories.canal_rows import LATER, SOON, SWAP, T, content, ddl, key_row, record, row
 from tests.histories.log import Log
 from tests.histories.scripted import Script
+from tests.locations import table_location
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.driver.run_batch import sync
-from spark_jobs.lake.storage import table_location
 from tests.histories.canal_messages import Batch, Canal, batches
 from tests.histories.comparison import expected_value, stored_values
 from tests.histories.generate import THEMES, history
@@ -29,6 +28,7 @@ from tests.histories.log import reader
 from tests.histories.records import Record
 from tests.histories.run import inline
 from tests.histories.source import Content, Name, Picture
+from tests.locations import table_location
 from tests.sample import amount
 
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from spark_jobs.lake.storage import table_location
 from tests.histories.canal_rows import LATER, SOON, START, T, content, ddl, moved, row
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
+from tests.locations import table_location
 
 
 @pytest.fixture

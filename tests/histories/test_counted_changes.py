@@ -11,7 +11,6 @@ import pytest
 
 from airflow_provider_cdc.core.documents import Result
 from airflow_provider_cdc.core.formats.registry import open_format
-from airflow_provider_cdc.core.model.position import binlog_position
 from airflow_provider_cdc.core.model.status import ResultStatus
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.counted_changes import _Comparison
@@ -21,6 +20,7 @@ from spark_jobs.lake.stored_result import StoredResult
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
+from tests.locations import binlog_position
 
 CREATE = {"app.t": {"create": "CREATE TABLE t (id INT PRIMARY KEY, v INT)"}}
 CREATE["app.u"] = {"create": "CREATE TABLE u (id INT PRIMARY KEY, v INT)"}

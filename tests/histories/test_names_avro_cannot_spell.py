@@ -11,11 +11,11 @@ import pytest
 from deltalake import DeltaTable
 
 from airflow_provider_cdc.core.formats.connect.adjusted_names import columns_of, escaped, prefixed, underscored
-from spark_jobs.lake.storage import table_location
 from tests.cross_format.connect_avro import AvroConverter
 from tests.histories.avro_connector import Connector
 from tests.histories.log import Log
 from tests.histories.scripted import Script
+from tests.locations import table_location
 from tests.services.registered_schemas import ServedSchemas
 
 CREATE = "CREATE TABLE n (`2nd id` INT PRIMARY KEY, `a-b c` INT, `größe` VARCHAR(20), plain_one INT)"

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import spark_jobs.driver.table_tasks
-from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.tasks.table_task import ApplyReport
 from tests.captures.replaying import Lake
@@ -21,6 +20,7 @@ from tests.captures.shaped_truth import of_source
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
+from tests.locations import table_location
 from tests.sample import amount
 
 CREATE = "CREATE TABLE t (k INT PRIMARY KEY, a INT, b VARCHAR(9), c DECIMAL(9,2))"

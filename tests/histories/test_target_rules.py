@@ -11,12 +11,12 @@ import pytest
 
 from airflow_provider_cdc.core.config import TargetRule
 from airflow_provider_cdc.core.documents import Rebuild
-from spark_jobs.lake.storage import table_location
 from tests.histories.debezium_records import ddl, row
 from tests.histories.log import Crash, CrashError, Log
 from tests.histories.numbered_rows import COLUMNS, KEY, expected, insert
 from tests.histories.records import Record
 from tests.histories.scripted import Script
+from tests.locations import table_location
 from tests.sinks.kinds import options_of, sink_of, type_of
 
 pytestmark = pytest.mark.every(2)

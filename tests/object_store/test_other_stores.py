@@ -16,9 +16,10 @@ from airflow_provider_cdc.connections.lookup import storage_options
 from airflow_provider_cdc.core.lake.object_store import object_names, open_objects, read_object
 from airflow_provider_cdc.core.lake.segments import Packet, SegmentLog
 from airflow_provider_cdc.demo.truth import differing, load
-from spark_jobs.lake.storage import Storage, table_location
+from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.airflow.shop import Shop, until
+from tests.locations import table_location
 from tests.services.azurite import Azurite
 from tests.services.broker import Broker
 from tests.services.google_storage import google_storage

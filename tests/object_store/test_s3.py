@@ -17,9 +17,10 @@ from airflow_provider_cdc.demo.truth import differing, load
 from spark_jobs.driver.maintenance import maintain
 from spark_jobs.driver.run_batch import sync
 from spark_jobs.lake.batch_log import BatchLog
-from spark_jobs.lake.storage import Storage, table_location
+from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.captures.replaying import Lake, random_cuts
+from tests.locations import table_location
 from tests.services.broker import Broker
 from tests.services.capture import partitions_of, read, replay
 from tests.services.s3 import S3

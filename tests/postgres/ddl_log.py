@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from airflow_provider_cdc.core.formats.connect.connectors.postgresql_ddl import DdlLog
-from airflow_provider_cdc.core.model.position import binlog_position
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
+from tests.locations import binlog_position
 from tests.postgres.database import Connection
 from tests.services.postgres import sql
 

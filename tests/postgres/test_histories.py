@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.histories.log import Log
 from tests.histories.scripted import Script
+from tests.locations import table_location
 from tests.postgres.database import Connection, install
 from tests.postgres.recorder import Recorder
 from tests.sample import TIMES

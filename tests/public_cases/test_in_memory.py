@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError
-from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
+from tests.locations import table_location
 from tests.public_cases.case import NAMES, Case, Ending, Ends, checked, problem, read_case, stored_rows
 from tests.sample import ALL
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import pickle
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -28,17 +27,13 @@ from tests.sample import ALL, amount
 from tests.services.rest_catalog import LosingProxy, shared_catalog
 from tests.sinks.actions import APP, columns_of, commit, rows
 from tests.sinks.kinds import options_of
+from tests.sinks.tables import here
 
 KINDS = ("iceberg", "iceberg copy-on-write")
 MERGES = amount(2, 3)
 NONE = pa.table({"id": pa.array([], pa.int64())})
 COLUMNS = columns_of(rows().schema, "id")
 LIMITED = WriterRule(None, 0, 1 << 40)  # no merge is small enough for one task
-
-
-def here(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """Run tasks in this process; what they are sent and answer goes through pickle, as to other processes."""
-    return [pickle.loads(pickle.dumps(function(pickle.loads(pickle.dumps(item))))) for item in items]
 
 
 class Shared:

@@ -21,10 +21,10 @@ import pytest
 
 from airflow_provider_cdc.demo.truth import differing, load
 from airflow_provider_cdc.ledger import Ledger
-from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.airflow.shop import DATA, PHASES, Answer, Shop, commits, demand_data, event_log, feed, rows
 from tests.faults.store import FailingStore, Weather
+from tests.locations import table_location
 from tests.sample import ALL
 from tests.services.broker import Broker, OwnBroker
 from tests.services.process import SHORT_LIVED_JAVA

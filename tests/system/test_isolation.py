@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from airflow_provider_cdc.core.errors import UnavailableError
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 from airflow_provider_cdc.core.model.status import ApplyStatus
-from spark_jobs.driver import base_states, table_tasks
+from spark_jobs.driver import applied_rows, table_tasks
 from spark_jobs.sinks.delta.table_commits import TableCommits
 from spark_jobs.tasks import apply
 from spark_jobs.tasks.table_task import ApplyReport
@@ -115,14 +115,14 @@ def _in_resolving(error: BaseException, patch: pytest.MonkeyPatch) -> None:
 
 
 def _in_planning(error: BaseException, patch: pytest.MonkeyPatch) -> None:
-    whole = base_states.BaseStates.context
+    whole = applied_rows.AppliedRows.context
 
     def failing(self: Any, timeline: Any, *rest: Any) -> Any:
         if timeline.last_name.table == "sick":
             raise error
         return whole(self, timeline, *rest)
 
-    patch.setattr(base_states.BaseStates, "context", failing)
+    patch.setattr(applied_rows.AppliedRows, "context", failing)
 
 
 @pytest.mark.parametrize(

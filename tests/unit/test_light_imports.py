@@ -62,7 +62,7 @@ for file in {files!r}:
 def test_operators_and_sensors_load_no_data_library(tmp_path: Path) -> None:
     code = f"""
 import importlib
-for module in ("hooks.kafka", "hooks.ledger", "triggers.received", "sensors.received", "operators.sync"):
+for module in ("hooks.kafka", "hooks.ledger", "triggers.condition", "sensors.received", "operators.sync"):
     importlib.import_module("airflow_provider_cdc." + module)
     assert not set({HEAVY!r}) & set(sys.modules), module
 """

@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.ledger import Ledger
 from airflow_provider_cdc.sensors.until import UntilSensor
+from airflow_provider_cdc.watch.registry import open_condition
 from tests.airflow.page_ledger import state
 
 TEN, ELEVEN = (datetime(2026, 11, 20, hour, tzinfo=UTC) for hour in (10, 11))
@@ -110,11 +111,11 @@ def test_a_trigger_waits_for_what_the_first_look_chose(
     waits = sensor(CdcAppliedSensor, tmp_path, deferrable=True, timeout=timedelta(hours=1).total_seconds())
     with pytest.raises(TaskDeferred) as deferred:
         waits.execute(context)
-    _, arguments = deferred.value.trigger.serialize()
+    trigger = deferred.value.trigger
+    _, arguments = trigger.serialize()
     assert arguments["until"] == until
     commit(tmp_path, ELEVEN)
-    condition = deferred.value.trigger.condition(pipeline(tmp_path))
-    assert condition.check().reached
+    assert open_condition(trigger.condition, pipeline(tmp_path), **trigger.arguments).check().reached
 
 
 @pytest.mark.parametrize("kind", [CdcReceivedSensor, CdcAppliedSensor])

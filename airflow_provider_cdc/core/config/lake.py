@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from airflow_provider_cdc.core.config.checks import Checks, names_secret
@@ -43,11 +43,7 @@ class Lake:
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        return {
-            "root": self.root,
-            "storage_connection": self.storage_connection,
-            "storage_options": dict(self.storage_options),
-        }
+        return asdict(self)
 
 
 def check_store(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 from airflow_provider_cdc.core.config.checks import Checks, as_text
@@ -68,17 +68,7 @@ class KafkaSource:
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        topics = self.topics if isinstance(self.topics, str) else list(self.topics)
-        return {
-            "topics": topics,
-            "format": self.format,
-            "connection": self.connection,
-            "schema_topic": self.schema_topic,
-            "heartbeat_topic": self.heartbeat_topic,
-            "signal_topic": self.signal_topic,
-            "schema_registry": self.schema_registry,
-            "options": dict(self.options),
-        }
+        return asdict(self)
 
     def deciding(self) -> dict[str, Any]:
         """Return the settings that decide the content of the tables."""
@@ -144,15 +134,7 @@ class CanalSource:
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        return {
-            "type": "canal-tcp",
-            "destination": self.destination,
-            "connection": self.connection,
-            "max_entries": self.max_entries,
-            "max_seconds": self.max_seconds,
-            "idle_seconds": self.idle_seconds,
-            "options": dict(self.options),
-        }
+        return {"type": self.type, **asdict(self)}
 
     def deciding(self) -> dict[str, Any]:
         """Return the settings that decide the content of the tables."""
@@ -234,20 +216,7 @@ class FilesSource:
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        return {
-            "type": "files",
-            "folder": self.folder,
-            "topics": self.topics if isinstance(self.topics, str) else list(self.topics),
-            "format": self.format,
-            "lines": self.lines,
-            "gaps": self.gaps,
-            "schema_topic": self.schema_topic,
-            "heartbeat_topic": self.heartbeat_topic,
-            "schema_registry": self.schema_registry,
-            "storage_connection": self.storage_connection,
-            "storage_options": dict(self.storage_options),
-            "options": dict(self.options),
-        }
+        return {"type": self.type, **asdict(self)}
 
     def deciding(self) -> dict[str, Any]:
         """Return the settings that decide the content of the tables.

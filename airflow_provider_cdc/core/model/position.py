@@ -17,25 +17,6 @@ WIDTHS = (FILE_DIGITS, POS_DIGITS, ROW_DIGITS)  # of what follows the generation
 FIRST_GENERATION = "0" * GENERATION_DIGITS
 
 
-def binlog_position(file_number: int, pos: int, row: int = 0, *, generation: int = 0) -> str:
-    """Encode a position in a binlog.
-
-    :param file_number: number at the end of the binlog file's name (``mariadb-bin.000012`` -> 12).
-    :param pos: byte offset of the event in the file.
-    :param row: index of the row in the event.
-    :param generation: how many times the source's log was restarted.
-    :raises ValueError: a part is negative or too wide.
-    """
-    parts = ((generation, GENERATION_DIGITS), (file_number, FILE_DIGITS), (pos, POS_DIGITS), (row, ROW_DIGITS))
-    texts = []
-    for value, digits in parts:
-        text = f"{value:0{digits}d}"
-        if value < 0 or len(text) > digits:
-            raise ValueError(f"position part {value} does not fit {digits} digits")
-        texts.append(text)
-    return ".".join(texts)
-
-
 def generation_of(position: str) -> int:
     """Return the generation of a position."""
     return int(position[:GENERATION_DIGITS])

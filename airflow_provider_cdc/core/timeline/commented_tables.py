@@ -4,23 +4,19 @@
 from __future__ import annotations
 
 from airflow_provider_cdc.core.ddl import statement as ddl
+from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.model.schema import TableName
-from airflow_provider_cdc.core.timeline.table_builder import TableBuilder
-from airflow_provider_cdc.core.timeline.timeline import SchemaChange, Timeline
+from airflow_provider_cdc.core.timeline.asked_changes import AskedChanges
+from airflow_provider_cdc.core.timeline.table_names import TableNames
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 
 
-class CommentedTables:
+class CommentedTables(TableNames):
     """The part of the timeline's builder that takes comments."""
 
-    timeline: Timeline
-    _open: dict[TableName, str]
-    _working: dict[str, TableBuilder]
-
-    def __init__(self) -> None:
+    def __init__(self, server: Server, copies: dict[str, list[str]], asked: AskedChanges) -> None:
+        super().__init__(server, copies, asked)
         self._said_at: dict[TableName, set[str]] = {}
-
-    def _case(self, name: str) -> str:
-        raise NotImplementedError
 
     def _said(self, name: TableName) -> set[str]:
         """Return of which columns the tables with a name had comments (``Comments.said``)."""

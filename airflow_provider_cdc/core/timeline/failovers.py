@@ -11,17 +11,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.model.relation import RelationChange, RelationEvent
-from airflow_provider_cdc.core.timeline.asked_changes import ON_FAILOVER, Answer, AskedChange
-from airflow_provider_cdc.core.timeline.provenance import UnknownTables
+from airflow_provider_cdc.core.timeline.asked_changes import ON_FAILOVER, Answer, AskedChange, AskedChanges
+from airflow_provider_cdc.core.timeline.table_lives import TableLives
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 
 
-class Failovers(UnknownTables):
+class Failovers(TableLives):
     """The part of the timeline's builder that knows which server writes the log."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, server: Server, copies: dict[str, list[str]], asked: AskedChanges) -> None:
+        super().__init__(server, copies, asked)
         self._writer: tuple[str, str] | None = None  # system identifier and timeline
         self._read_since: str | None = None  # position of a full snapshot since which the server has not shown itself
 

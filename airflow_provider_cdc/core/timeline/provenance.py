@@ -14,25 +14,20 @@ from dataclasses import replace
 from airflow_provider_cdc.core.ddl import alter_actions as clause
 from airflow_provider_cdc.core.ddl import statement as ddl
 from airflow_provider_cdc.core.ddl import table_parts as parts
-from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.model.schema import TableName, TableSchema
-from airflow_provider_cdc.core.timeline.asked_changes import ON_DROP_COLUMN, ON_UNSEEN_DDL, Answer, AskedChanges
-from airflow_provider_cdc.core.timeline.commented_tables import CommentedTables
+from airflow_provider_cdc.core.timeline.asked_changes import AskedChanges
 from airflow_provider_cdc.core.timeline.helper_tables import not_captured
 from airflow_provider_cdc.core.timeline.table_builder import TableBuilder
 from airflow_provider_cdc.core.timeline.taken_name import TakenName
-from airflow_provider_cdc.core.timeline.timeline import (
-    Block,
-    SchemaChange,
-    SchemaVersion,
-    TableTimeline,
-)
+from airflow_provider_cdc.core.timeline.timeline import Block, SchemaChange, SchemaVersion, TableTimeline
+from airflow_provider_cdc.core.timeline.versioned_tables import VersionedTables
 
 ANOTHER_TABLE = "apply.schema_missing: another table took its name, and no statement says why"
 _NO_CREATE = "its CREATE TABLE is not in the log"
 
 
-class UnknownTables(CommentedTables):
+class UnknownTables(VersionedTables):
     """The part of the timeline's builder that knows where a table's rows come from.
 
     :ivar _columnless: tables whose columns no statement and no row has shown so far, each with the block it began with.
@@ -40,34 +35,11 @@ class UnknownTables(CommentedTables):
     :ivar _copied: table made by CREATE TABLE ... LIKE, and not altered since -> the table whose structure it copied.
     """
 
-    _asked: AskedChanges
-
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, server: Server, copies: dict[str, list[str]], asked: AskedChanges) -> None:
+        super().__init__(server, copies, asked)
         self._columnless: dict[str, Block] = {}
         self._older: set[str] = set()
         self._copied: dict[str, str] = {}
-
-    def _begin(self, change: SchemaChange, name: TableName, working: TableBuilder, *, supposed: bool = False) -> str:
-        raise NotImplementedError
-
-    def _own(self, change: SchemaChange, name: TableName, table_id: str | None) -> None:
-        raise NotImplementedError
-
-    def _full(self, name: parts.Name, change: SchemaChange) -> TableName:
-        raise NotImplementedError
-
-    def _block(self, change: SchemaChange, name: TableName, reason: str) -> None:
-        raise NotImplementedError
-
-    def _block_columns(self, change: SchemaChange, name: TableName, reason: str) -> None:
-        raise NotImplementedError
-
-    def _new_structure(self, position: str) -> TableBuilder:
-        raise NotImplementedError
-
-    def _ask(self, change: SchemaChange, table_id: str, name: TableName, policy: str, kind: str) -> None:
-        raise NotImplementedError
 
     def _begin_unknown(
         self,
@@ -82,8 +54,8 @@ class UnknownTables(CommentedTables):
 
         :param like: id of a table with its columns.
         """
-        known = _structure(change, name)
-        working = self._new_structure(change.position)
+        known = change.structure_of(name)
+        working = TableBuilder(change.position, self._server)
         if known is not None:
             working.adopt(known)
         elif like is not None:
@@ -104,7 +76,7 @@ class UnknownTables(CommentedTables):
         why = f"the log does not show where the rows of {old} came from, which took this name"
         reason = not_captured(old, change.statement) or f"{why}: capture `{old.table}`, then rebuild"
         # a view can be renamed too: without columns, or a table that had the name, only rows show a table
-        certain = _structure(change, new) is not None or new in self.timeline.names
+        certain = change.structure_of(new) is not None or new in self.timeline.names
         if old.database:
             self._own(change, old, None)
         self._begin_unknown(change, new, reason, supposed=not certain)
@@ -142,31 +114,6 @@ class UnknownTables(CommentedTables):
         """Begin a table that an ALTER TABLE names after it was dropped or renamed: it is there again."""
         self._begin_unknown(change, name, f"a statement changes this table, and {_NO_CREATE}")
 
-    def _ask_unseen(self, change: SchemaChange, name: TableName, what: str) -> None:
-        """Let a table wait with a change of which no record says what it did to the rows of before."""
-        table_id = self._open[name]
-        self.timeline.tables[table_id].unseen.append(change.position)
-        self._ask(change, table_id, name, ON_UNSEEN_DDL, what)
-
-    def _settle_unseen(self, table_id: str) -> None:
-        """Let a table wait no longer with changes from before a snapshot of it: its content begins again there."""
-        table = self.timeline.tables[table_id]
-        table.asked = [position for position in table.asked if position not in table.unseen]
-
-    def _may_lose_columns(self, change: SchemaChange, name: TableName, known: TableSchema) -> bool:
-        """Return whether nobody has to decide about columns that rows lack; where that is denied, let them stay."""
-        working = self._working[self._open[name]]
-        gone = working.missing_in(known)
-        if not gone:
-            return True
-        answer = self._asked.answer(change.position, name, ON_DROP_COLUMN, "DROP COLUMN")
-        if answer == Answer.DENY:
-            try:
-                working.retain(gone)
-            except DataError as error:
-                self._block_columns(change, name, str(error))
-        return answer != Answer.OPEN
-
     def _describe_unknown(self, table_id: str, known: TableSchema) -> None:
         """Give a table without columns those that its rows, or the tool, show."""
         table, working = self.timeline.tables[table_id], self._working[table_id]
@@ -191,13 +138,6 @@ class UnknownTables(CommentedTables):
         spans = self.timeline.spans(name)
         if spans and spans[-1][1] is None:
             self.timeline.doubts.setdefault(name, []).append((spans[-1][0], change.position))
-
-    def _end_supposed(self, change: SchemaChange, name: TableName) -> None:
-        """End a table that was only supposed, where a statement shows what has its name."""
-        table_id = self._open.get(name)
-        if table_id is not None and self.timeline.tables[table_id].supposed:
-            self.timeline.tables[table_id].names.append((change.position, None))
-            self._own(change, name, None)
 
     def _restore(self, change: SchemaChange, item: ddl.RestoreTable) -> None:
         """Bring back a table with rows that the log does not have."""
@@ -233,14 +173,6 @@ class UnknownTables(CommentedTables):
             names = [name for name in self._open if database is None or name.database == database]
         for name in names:
             self._block_columns(change, name, "FLASHBACK changes rows without row events")
-
-    def _last(self, name: TableName) -> str | None:
-        """Return the id of the table that has a name, or had it last."""
-        return next((owner for _, owner in reversed(self.timeline.spans(name)) if owner is not None), None)
-
-
-def _structure(change: SchemaChange, name: TableName) -> TableSchema | None:
-    return next((s for d, t, s in change.structure if s is not None and (d, t) == name), None)
 
 
 def _sets_next_number(action: clause.AlterAction) -> bool:

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from airflow_provider_cdc.core.ddl.generated import Expression
+from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.model.position import begins_event, first_of, generation_of
 from airflow_provider_cdc.core.model.relation import RelationChange, RelationEvent, RelationKind
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableName
@@ -19,6 +19,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import ON_DROP_COLUMN, ON_
 from airflow_provider_cdc.core.timeline.barriers import keeps_values
 from airflow_provider_cdc.core.timeline.failovers import Failovers
 from airflow_provider_cdc.core.timeline.provenance import ANOTHER_TABLE
+from airflow_provider_cdc.core.timeline.table_builder import TableBuilder
 from airflow_provider_cdc.core.timeline.timeline import Block, SchemaChange
 
 _PERSISTENCE, _ADDED, _TYPES = 1, 2, 4  # bits of a rewrite's reason
@@ -52,25 +53,11 @@ class Relations(Failovers):
     :ivar _relations: the tables, by who numbered them and their number.
     """
 
-    _asked: AskedChanges
-
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, server: Server, copies: dict[str, list[str]], asked: AskedChanges) -> None:
+        super().__init__(server, copies, asked)
         self._relations: dict[tuple[str, int], _Relation] = {}
         self._applied: set[RelationChange] = set()
         self._rewritten_unknown: dict[tuple[str, int], list[tuple[str, RelationChange]]] = {}
-
-    def _rename(self, change: SchemaChange, old: TableName, new: TableName) -> None:
-        raise NotImplementedError
-
-    def _drop(self, change: SchemaChange, name: TableName) -> None:
-        raise NotImplementedError
-
-    def _drop_if_approved(self, change: SchemaChange, name: TableName) -> bool:
-        raise NotImplementedError
-
-    def _begin_version(self, change: SchemaChange, name: TableName, was: Mapping[int, Expression]) -> None:
-        raise NotImplementedError
 
     def _apply_relation(self, change: SchemaChange, relation: RelationChange) -> None:
         """Apply one change; an entry that a snapshot reads again is the same one."""
@@ -171,7 +158,7 @@ class Relations(Failovers):
         spans = self.timeline.spans(name)
         begin = self._begins_at(change, relation, spans)
         known = self._relations[number] = _Relation("")
-        working = self._new_structure(begin)
+        working = TableBuilder(begin, self._server)
         working.columns = [
             replace(column, id=self._column_id(known, number, column)) for column in relation.structure.columns
         ]

@@ -17,6 +17,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_jobs.sinks.row_group_files import text_above
+
 _COLUMNS = 32  # Delta's default
 _LENGTH = 32  # characters: readers expect longer texts to be cut, with care for the greatest
 
@@ -99,28 +101,12 @@ def _bounds(values: pa.ChunkedArray) -> tuple[Any, Any]:
     extremes = pc.min_max(values).as_py()
     low, high = extremes["min"], extremes["max"]
     if pa.types.is_string(kind):
-        return low[:_LENGTH], _cut_above(high)
+        if (high := text_above(high, _LENGTH)) is None:
+            raise UnstatableError
+        return low[:_LENGTH], high
     if pa.types.is_floating(kind):  # both zeros are within, whichever is there
         return (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
     return _in_milliseconds(low, high) if pa.types.is_timestamp(kind) else (low, high)
-
-
-def _cut_above(text: str) -> str:
-    """Return a text of bounded length that is not below another.
-
-    :raises UnstatableError: there is none.
-    """
-    if len(text) <= _LENGTH:
-        return text
-    text = text[:_LENGTH]
-    while text:
-        following = ord(text[-1]) + 1
-        if following == 0xD800:  # the halves of surrogate pairs are no characters
-            following = 0xE000
-        if following <= 0x10FFFF:
-            return text[:-1] + chr(following)
-        text = text[:-1]
-    raise UnstatableError
 
 
 def _in_milliseconds(low: datetime, high: datetime) -> tuple[datetime, datetime]:

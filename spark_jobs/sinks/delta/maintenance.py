@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,8 +21,8 @@ from spark_jobs.sinks.delta.sink_errors import refused
 from spark_jobs.sinks.delta.stored_files import StoredFile, all_files
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.table_commits import TableCommits
+from spark_jobs.sinks.small_files import SMALL, small_groups
 
-_SMALL = 0.75  # of the target size: a file that is nearly as large as it should be is left as it is
 _CHECKPOINT_AFTER = 10  # versions
 _LOG = "_delta_log"
 
@@ -144,34 +144,14 @@ def compact(
     :raises UnavailableError: ``sink.commit_conflict``, one of the files went meanwhile.
     """
     if not target.takes_files:
-        return by_delta_rs.compact(target, file_bytes, small=_SMALL)
+        return by_delta_rs.compact(target, file_bytes, small=SMALL)
     added: list[AddAction] = []
     gone: list[StoredFile] = []
-    for group in _groups(all_files(target.live, order[0] if order else first), file_bytes, folds=folds):
+    files = all_files(target.live, order[0] if order else first)
+    folded = lambda file: folds and file.deleted is not None  # noqa: E731
+    for group in small_groups(files, file_bytes, lambda file: file.size, folded):
         added += target.written_as_one(group, file_bytes, order)
         gone += group
     if gone:
         TableCommits(target).replace_files(added, [file.removal(changes_rows=False) for file in gone])
     return len(gone), len(added)
-
-
-def _groups(files: Sequence[StoredFile], file_bytes: int, *, folds: bool) -> Iterator[list[StoredFile]]:
-    """Yield files that become one: neighbours of which each is small, as many as the size has room for.
-
-    :param folds: whether each file with deleted rows is among them.
-    """
-    group: list[StoredFile] = []
-
-    def is_due() -> bool:
-        return len(group) > 1 or (folds and any(file.deleted is not None for file in group))
-
-    for file in files:
-        if file.size >= _SMALL * file_bytes and not (folds and file.deleted is not None):
-            continue
-        if group and sum(member.size for member in group) + file.size > file_bytes:
-            if is_due():
-                yield group
-            group = []
-        group.append(file)
-    if is_due():
-        yield group

@@ -13,7 +13,7 @@ from spark_jobs.sinks.delta.task_writer import TaskWriter
 from spark_jobs.sinks.delta.writer_choice import WriterChoice
 
 
-class PreviewWriter:
+class PreviewWriter(TaskWriter):
     """Say what a commit would touch.
 
     :ivar files: files that the commit would write again.
@@ -22,6 +22,7 @@ class PreviewWriter:
     """
 
     def __init__(self, rule: WriterRule) -> None:
+        super().__init__()
         self._choice = WriterChoice(rule)
         self.choice: Choice | None = None
         self.files = self.file_bytes = 0
@@ -36,14 +37,6 @@ class PreviewWriter:
 
     def row_files(self, target: DeltaLocation, columns: TargetSchema) -> None:
         """Return None: a preview looks at each table in one task."""
-
-    def evolves(self, target: DeltaLocation, old: TargetSchema, new: TargetSchema, *, merges: bool) -> bool:
-        """Return what the task writer says."""
-        return TaskWriter().evolves(target, old, new, merges=merges)
-
-    def subtracts(self, target: DeltaLocation) -> bool:
-        """Return what the task writer says."""
-        return TaskWriter().subtracts(target)
 
     def commit(self, target: DeltaLocation, action: Action) -> int | None:
         """Type the rows of an action, count the files and choose; return the version that the table has."""

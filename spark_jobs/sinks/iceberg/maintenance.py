@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import inf
 from typing import Any
 
@@ -20,9 +20,9 @@ from spark_jobs.sinks.iceberg.committing import TableCommit, expire, set_propert
 from spark_jobs.sinks.iceberg.live_files import LiveFile, LiveFiles, bounds_of, only_path
 from spark_jobs.sinks.iceberg.snapshots import FileChange
 from spark_jobs.sinks.iceberg.table import IcebergTable
+from spark_jobs.sinks.small_files import small_groups
 from spark_jobs.sinks.sorted_rows import in_order
 
-_SMALL = 0.75  # of the target size: a file that is nearly as large as it should be is left as it is
 _HOUR = 3_600_000  # milliseconds
 _ORPHAN_DAYS = 3  # a writer may be at work on younger files
 
@@ -67,7 +67,9 @@ def compact(target: IcebergTable, file_bytes: int, first: str | None, order: Seq
     :raises UnavailableError: ``sink.commit_conflict``, somebody committed meanwhile.
     """
     parts = _by_partition(_by_column(target, order[0] if order else first))
-    groups = [group for files in parts for group in _groups(files, file_bytes)]
+    groups = [
+        group for files in parts for group in small_groups(files, file_bytes, _size, lambda file: bool(file.deletes))
+    ]
     if not groups:
         return 0, 0
     commit, change = TableCommit(target, None, None), FileChange()
@@ -107,26 +109,6 @@ def _by_partition(files: Sequence[LiveFile]) -> list[list[LiveFile]]:
     for file in files:
         parts.setdefault((file.file.spec_id, file.file.partition), []).append(file)
     return list(parts.values())
-
-
-def _groups(files: Sequence[LiveFile], file_bytes: int) -> Iterator[list[LiveFile]]:
-    """Yield files that become one: neighbours that are small or have deletes, as many as the size has room for."""
-    group: list[LiveFile] = []
-
-    def is_due() -> bool:
-        return len(group) > 1 or any(file.deletes for file in group)
-
-    for file in files:
-        if file.file.file_size_in_bytes >= _SMALL * file_bytes and not file.deletes:
-            continue
-        size = sum(member.file.file_size_in_bytes for member in group)
-        if group and size + file.file.file_size_in_bytes > file_bytes:
-            if is_due():
-                yield group
-            group = []
-        group.append(file)
-    if is_due():
-        yield group
 
 
 def _old_snapshots(target: IcebergTable, keep_hours: int | None) -> list[int]:
@@ -180,3 +162,7 @@ def _remove_orphans(target: IcebergTable) -> int:
     for path in orphans:
         store.delete_file(path)
     return len(orphans)
+
+
+def _size(file: LiveFile) -> int:
+    return int(file.file.file_size_in_bytes)

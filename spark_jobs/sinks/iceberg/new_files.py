@@ -22,7 +22,7 @@ from airflow_provider_cdc.core.arrays import IntArray
 from spark_jobs.sinks.iceberg.columns import Fields, iceberg_type
 from spark_jobs.sinks.iceberg.live_files import PATH, POSITION
 from spark_jobs.sinks.iceberg.partitions import RowPartitions
-from spark_jobs.sinks.row_group_files import PIECE_BYTES, RowGroupFiles
+from spark_jobs.sinks.row_group_files import PIECE_BYTES, RowGroupFiles, text_above
 
 _CODEC = "zstd"
 _LENGTH = 16  # characters of a text in its bounds: Iceberg's default
@@ -63,7 +63,7 @@ class _Bounds:
         extremes = pc.min_max(values).as_py()
         low, high = extremes["min"], extremes["max"]
         if pa.types.is_string(kind):
-            low, high = low[:_LENGTH], _cut_above(high)
+            low, high = low[:_LENGTH], text_above(high, _LENGTH)
         if high is None:  # no text of that length is above it
             self._unbounded.add(field)
             self._known.pop(field, None)
@@ -93,21 +93,6 @@ def _is_bounded(kind: pa.DataType) -> bool:
     types = pa.types
     numbers = types.is_integer(kind) or types.is_decimal128(kind) or types.is_boolean(kind)
     return bool(numbers or types.is_string(kind) or types.is_date32(kind) or types.is_timestamp(kind))
-
-
-def _cut_above(text: str) -> str | None:
-    """Return a short text that is not below another, None where there is none."""
-    if len(text) <= _LENGTH:
-        return text
-    text = text[:_LENGTH]
-    while text:
-        following = ord(text[-1]) + 1
-        if following == 0xD800:  # the halves of surrogate pairs are no characters
-            following = 0xE000
-        if following <= 0x10FFFF:
-            return text[:-1] + chr(following)
-        text = text[:-1]
-    return None
 
 
 class NewFiles(RowGroupFiles[DataFile, _Bounds]):

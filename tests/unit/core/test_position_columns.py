@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.formats.common.change_builder import binlog_positions
 from airflow_provider_cdc.core.model import clock_position
-from airflow_provider_cdc.core.model.position import binlog_position, in_generation
+from airflow_provider_cdc.core.model.position import in_generation
 from airflow_provider_cdc.core.model.position_columns import (
     event_of,
     generation_text_of,
@@ -16,6 +16,7 @@ from airflow_provider_cdc.core.model.position_columns import (
     tool_time_of,
     without_generation,
 )
+from tests.locations import binlog_position
 
 # c.<tool time>.<source time>.<topic and partition>.<offset>.<index>.<tool batch>
 CLOCK = [

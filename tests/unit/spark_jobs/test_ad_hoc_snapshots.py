@@ -15,9 +15,9 @@ from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import DataError, SinkError
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from spark_jobs.driver.ad_hoc_snapshots import demand_ad_hoc_snapshots, first_row
-from spark_jobs.driver.base_states import BaseStates
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.full_snapshots import FullSnapshots
+from spark_jobs.driver.table_groups import TableGroups
 from spark_jobs.lake.manifest import RowGroup
 from tests.unit.spark_jobs.batches import (
     Batch,
@@ -47,8 +47,8 @@ def first(
     groups = [rows("t", batch[0][1], batch[-1][1]) for batch in batches]
     contents = {group.file: _content(batch) for group, batch in zip(groups, batches, strict=True)}
     history = history_of([Batch([group]) for group in groups], contents)
-    timeline, starts = table_of(known, "t"), _starts(known, history)
-    return first_row(timeline, state, starts, history, since)
+    timeline, groups = table_of(known, "t"), _groups(known, history)
+    return first_row(timeline, state, groups, history, since)
 
 
 def _content(batch: Rows) -> pa.Table:
@@ -56,9 +56,9 @@ def _content(batch: Rows) -> pa.Table:
     return pa.table({"op": [op for op, _ in batch], "position": [position(p) for _, p in batch], "source_time": times})
 
 
-def _starts(known: Sequence[SchemaChange], history: History) -> BaseStates:
+def _groups(known: Sequence[SchemaChange], history: History) -> TableGroups:
     now, _ = timelines(known)
-    return BaseStates(now, now, 9, {}, history, SNAPSHOTS, LAYOUTS)
+    return TableGroups(now, {}, history)
 
 
 def test_all_rows_count_that_came_after_the_rows_became_unknown() -> None:
@@ -121,9 +121,9 @@ def test_batches_that_left_the_change_log_matter_only_where_they_are_needed() ->
     history = history_of([Batch([group]) for group in groups])
     history.rows = read
     known = [CREATE, PARTITION]
-    assert first_row(table_of(known, "t"), None, _starts(known, history), history, None) == position(160)
+    assert first_row(table_of(known, "t"), None, _groups(known, history), history, None) == position(160)
     with pytest.raises(SinkError):
-        first_row(table_of([CREATE], "t"), None, _starts([CREATE], history), history, None)
+        first_row(table_of([CREATE], "t"), None, _groups([CREATE], history), history, None)
 
 
 @pytest.mark.parametrize("name", ["dtle-json", "canal-protobuf", "drs-json", "oms-default"])

@@ -16,8 +16,11 @@ from airflow_provider_cdc.core.apply.stored_layout import StoredLayouts
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
-from spark_jobs.driver.base_states import BaseStates, Start, groups_by_name
+from spark_jobs.driver.applied_rows import AppliedRows
+from spark_jobs.driver.base_states import BaseStates, Start
 from spark_jobs.driver.full_snapshots import FullSnapshots
+from spark_jobs.driver.late_schema_changes import LateSchemaChanges
+from spark_jobs.driver.table_groups import TableGroups, groups_by_name
 from spark_jobs.lake.manifest import Manifest, RowGroup
 from spark_jobs.tasks.table_task import Span
 from tests.unit.spark_jobs.batches import (
@@ -66,13 +69,15 @@ class Planned:
         """
         was, now = timelines(known, read)
         seq = len(earlier) + 1
-        by_name = groups_by_name(Manifest(list(groups), seq=seq))
-        points = BaseStates(was, now, seq, by_name, history_of(earlier), SNAPSHOTS, LAYOUTS)
+        history = history_of(earlier)
+        by_table = TableGroups(now, groups_by_name(Manifest(list(groups), seq=seq)), history)
+        late, applied = LateSchemaChanges(was, now, by_table, history), AppliedRows(by_table, history)
+        starts = BaseStates(seq, by_table, late, applied, history, SNAPSHOTS, LAYOUTS)
         timeline = now.tables[table_of([*known, *read], table).table_id]
-        spans = points.spans(timeline)
-        self.changed_at = points.first_difference(timeline.table_id, state)
-        self.start: Start = points.start(timeline, state, spans, self.changed_at)
-        self.late = points.context(timeline, self.start.base, self.start.spans)
+        spans = by_table.spans(timeline)
+        self.changed_at = late.first_difference(timeline.table_id, state)
+        self.start: Start = starts.start(timeline, state, spans, self.changed_at)
+        self.late = applied.context(timeline, self.start.base, self.start.spans)
 
     @property
     def read(self) -> list[str]:
@@ -254,12 +259,11 @@ def test_rows_of_a_name_that_was_created_again_belong_to_the_table_of_their_posi
 ) -> None:
     drop, again = statement(300, "DROP TABLE t"), statement(300, "CREATE TABLE t (id INT PRIMARY KEY)")
     statements = [CREATE, drop, replace(again, order=301)]
-    was, now = timelines([CREATE], statements[1:])
-    history = history_of([])
+    _, now = timelines([CREATE], statements[1:])
     group = rows("t", 250, 350)
-    points = BaseStates(was, now, 1, groups_by_name(Manifest([group], seq=1)), history, SNAPSHOTS, LAYOUTS)
+    groups = TableGroups(now, groups_by_name(Manifest([group], seq=1)), history_of([]))
     ids = {"old": table_of([CREATE], "t").table_id, "new": table_of(statements, "t").table_id}
-    assert points.spans(now.tables[ids[table]]) == [Span([group], *span)]
+    assert groups.spans(now.tables[ids[table]]) == [Span([group], *span)]
 
 
 def test_rows_under_an_earlier_name_of_a_table_are_its_rows() -> None:

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
-from airflow_provider_cdc.core.model.position import binlog_position, generation_of
+from airflow_provider_cdc.core.model.position import generation_of
 from spark_jobs.lake.begins import Begin, Begins
+from tests.locations import binlog_position
 
 SECOND = 1_000_000
 

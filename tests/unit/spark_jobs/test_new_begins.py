@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
-from airflow_provider_cdc.core.model.position import binlog_position
 from spark_jobs.driver import landed_records
 from spark_jobs.driver import new_begins as module
 from spark_jobs.driver.approval import NewGenerationError
@@ -26,6 +25,7 @@ from spark_jobs.lake.change_log import LogWriter
 from spark_jobs.lake.manifest import LandReport
 from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stretches import Stretches, greatest_gtids, record_documents
+from tests.locations import binlog_position
 from tests.sample import amount
 
 A, B = "861d4b0d-e67c-11f1-beee-02fc00000001", "8900a153-e67c-11f1-9de0-02fc00000001"

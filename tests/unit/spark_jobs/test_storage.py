@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.lake.storage import Storage, path_part, table_location
+from spark_jobs.lake.storage import Storage, path_part
+from tests.locations import table_location
 
 
 @pytest.mark.parametrize("name", ["orders", "Order Items", "größe", "日本語", "t.1", "a-b_c", "a=b", "x(1)"])

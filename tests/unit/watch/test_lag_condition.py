@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from typing import Any
 
@@ -34,7 +33,6 @@ SILENT = Lag(NOW, (PartitionLag("t", 0, 0, None, None, None, "it is empty"),), h
 
 def answers(looks: list[Lag], **arguments: Any) -> list[Answer]:
     condition = LagCondition(PIPELINE, **arguments)
-    condition = LagCondition(PIPELINE, **json.loads(json.dumps(condition.arguments())))
     return [condition.judge(None, look) for look in looks]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from airflow_provider_cdc.core.config.checks import Checks
@@ -89,15 +89,7 @@ class DeltaSink:
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        return {
-            "type": self.type,
-            "root": self.root,
-            "writes": self.writes,
-            "names": self.names,
-            "storage_connection": self.storage_connection,
-            "storage_options": dict(self.storage_options),
-            "register": None if self.register is None else self.register.document(),
-        }
+        return asdict(self)
 
 
 def store_options(options: Mapping[str, str]) -> dict[str, str]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from airflow_provider_cdc.core.config.checks import Checks
@@ -125,17 +125,7 @@ class IcebergSink:
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        return {
-            "type": self.type,
-            "warehouse": self.warehouse,
-            "connection": self.connection,
-            "namespace": self.namespace,
-            "writes": self.writes,
-            "commit": self.commit,
-            "names": self.names,
-            "storage_connection": self.storage_connection,
-            "storage_options": dict(self.storage_options),
-        }
+        return asdict(self)
 
 
 def _property_problem(name: str, value: str) -> str | None:

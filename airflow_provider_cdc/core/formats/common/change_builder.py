@@ -212,7 +212,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def binlog_positions(files: Any, pos: Any, rows: Any, widths: tuple[int, int, int] = WIDTHS) -> pa.Array:
-    """Encode binlog positions as :func:`core.model.position.binlog_position` does, column by column; null without file.
+    """Encode binlog positions (:mod:`core.model.position`), column by column; null without file.
 
     :param files: numbers of the files; ``pos`` and ``rows`` the positions in them.
     :param widths: digits of each of the three.

@@ -149,6 +149,12 @@ def inferred_schema(description: Description) -> TableSchema | None:
 class OmsFormat:
     """Share what the methods' images have in common, whatever envelope they come in."""
 
+    updates_move_keys = True
+    updates_name_changes = False
+    inserts_lack_defaults = False
+    chosen_keys = False
+    row_numbers = "event"
+    snapshot_rows = "unnumbered"
     _options: OmsOptions
 
     def describe(self, columns: str) -> Description:

@@ -105,17 +105,11 @@ class WireFormat(oms_images.OmsFormat):
     evidence = staticmethod(of_canal_method)
     order = "clock"
     carries = frozenset({"rows", "types"})
-    updates_move_keys = True
-    updates_name_changes = False
     # schema changes are records among the rows, even if their text is empty: rows describe unknown tables only, since
     # their types have no lengths and a renamed column would look like a dropped and an added one
     ddl_among_rows = True
     splits_partitions = False
     partial_images = False
-    inserts_lack_defaults = False
-    chosen_keys = False
-    row_numbers = "event"
-    snapshot_rows = "unnumbered"
     options: Mapping[str, str] = {"dbType": DB_TYPE, "timezone": TIMEZONE, "null_in_both": NULL_IN_BOTH}
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:

@@ -119,15 +119,9 @@ class WireFormat(oms_images.OmsFormat):
     summary = "OceanBase OMS, method Dataworks 2.0"
     order = "exact"
     carries = frozenset({"rows", "ddl", "progress", "transactions", "types"})
-    updates_move_keys = True
-    updates_name_changes = False
     ddl_among_rows = True
     splits_partitions = True
     partial_images = False
-    inserts_lack_defaults = False
-    chosen_keys = False
-    row_numbers = "event"
-    snapshot_rows = "unnumbered"
     options: Mapping[str, str] = {
         "sequenceEnabled": 'true | false (default false: samples have scn "null"): whether changes carry payload.scn',
         "timezone": TIMEZONE,

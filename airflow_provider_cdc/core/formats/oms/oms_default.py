@@ -92,15 +92,9 @@ class WireFormat(oms_images.OmsFormat):
     evidence = staticmethod(of_default)
     order = "exact"
     carries = frozenset({"rows", "ddl", "progress"})
-    updates_move_keys = True
-    updates_name_changes = False
     ddl_among_rows = True
     splits_partitions = True
     partial_images = False
-    inserts_lack_defaults = False
-    chosen_keys = False
-    row_numbers = "event"
-    snapshot_rows = "unnumbered"
     light_types = False  # whether images hold the types of their columns
     options: Mapping[str, str] = {
         "sequenceEnabled": "true | false (default true): as in the OMS task, whether changes carry storeDataSequence",

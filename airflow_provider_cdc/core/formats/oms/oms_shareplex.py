@@ -108,14 +108,8 @@ class WireFormat(oms_images.OmsFormat):
     name = "oms-shareplex"
     summary = "OceanBase OMS, method SharePlex"
     carries = frozenset({"rows"})
-    updates_move_keys = True
-    updates_name_changes = False
     ddl_among_rows = False
     partial_images = True
-    inserts_lack_defaults = False
-    chosen_keys = False
-    row_numbers = "event"
-    snapshot_rows = "unnumbered"
     options: Mapping[str, str] = {
         "sequenceEnabled": SEQUENCE,
         "timezone": TIMEZONE,

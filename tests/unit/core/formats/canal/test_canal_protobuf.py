@@ -22,8 +22,8 @@ from airflow_provider_cdc.core.formats.generated import canal_entry_pb2 as wire
 from airflow_provider_cdc.core.formats.generated.canal_packet_pb2 import MESSAGES, Messages, Packet
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
-from airflow_provider_cdc.core.model.position import binlog_position
 from airflow_provider_cdc.core.model.schema import ColumnType
+from tests.locations import binlog_position
 
 MILLIS = 1_700_000_000_000
 EVENTS = {"insert": wire.INSERT, "update": wire.UPDATE, "delete": wire.DELETE}

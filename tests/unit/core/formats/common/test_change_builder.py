@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilder, binlog_positions
 from airflow_provider_cdc.core.formats.common.sortable_texts import padded_texts
 from airflow_provider_cdc.core.formats.contract import Records
-from airflow_provider_cdc.core.model.position import binlog_position
+from tests.locations import binlog_position
 
 
 @pytest.mark.parametrize("count", [0, 1, 300])
