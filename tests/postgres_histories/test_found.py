@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -177,10 +178,18 @@ def test_a_truncate_of_a_table_that_nothing_else_shows_waits_for_nothing(
         assert problems(monkeypatch, *history, **settings) == []
 
 
+MOVE = Commit((Update(T, (0,), {"id": 7}),))
+AHEAD = Blocking((T,), (replace(MOVE, reads=False),), moved=True)
+
+
 @pytest.mark.parametrize("logs_ddl", [True, False])
-@pytest.mark.parametrize("ends", [(), (2,)], ids=["the snapshot's batch", "a later one"])
+@pytest.mark.parametrize(
+    ("move", "ends"),
+    [(MOVE, ()), (MOVE, (2,)), (AHEAD, ()), (AHEAD, (2,))],
+    ids=["the snapshot's batch", "a later one", "behind a blocking snapshot", "the same in a later batch"],
+)
 def test_a_key_that_moves_alone_under_an_index_parks_the_table(
-    ends: Sequence[int], logs_ddl: bool, monkeypatch: pytest.MonkeyPatch
+    move: Step, ends: Sequence[int], logs_ddl: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # the update comes without the row before it, so the row stays under its old key, too
     columns = (*COLUMNS, Column(3, "u", KINDS["integer"], notnull=True))
@@ -188,7 +197,7 @@ def test_a_key_that_moves_alone_under_an_index_parks_the_table(
     steps = (
         Commit((Create(T, columns, (1,), "i", 3),)),
         Commit((Insert(T, rows),)),
-        Commit((Update(T, (0,), {"id": 7}),)),
+        move,
     )
     with pytest.raises(AssertionError, match=r"apply\.contradicted"):
         problems(monkeypatch, *steps, snapshot_after=2, logs_ddl=logs_ddl, ends=ends)
