@@ -16,6 +16,7 @@ from tests.postgres_histories.ddl_log import forget, install
 from tests.postgres_histories.ddl_statements import BY_RULE
 from tests.postgres_histories.server import Name, Server, Statement, Structure, Transaction
 
+READ_AHEAD = "a snapshot has read a change of this table that came behind it"
 LASTING = {"record.value_missing", "record.key_made_up"}
 """Reasons that a full snapshot does not take away."""
 
@@ -101,9 +102,15 @@ class World:
     def settle(self) -> None:
         """Note that a full snapshot says all of the tables that have rows, where only rows show what changed."""
         for table in self.server.tables.values():
-            if table.rows and not self.server.logs_ddl:
+            if table.rows and self.server.logs_ddl:
+                self.server.hazards.get(table.structure.oid, set()).discard(READ_AHEAD)
+            elif table.rows:
                 lasting = LASTING if table.structure.key else LASTING | {BY_RULE}
                 self.server.hazards.get(table.structure.oid, set()).intersection_update(lasting)
+        altered = {oid for one in self.server.wal[self.connector.read :] for oid in one.described}
+        for name, table in self.server.tables.items():
+            if self.server.logs_ddl and table.structure.oid in altered:
+                self.server.endanger(name, READ_AHEAD)
 
 
 class Step(ABC):

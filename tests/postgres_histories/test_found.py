@@ -12,7 +12,7 @@ import pytest
 from tests.histories.log import Log
 from tests.histories.place import lake_folder
 from tests.histories.tools import Style
-from tests.postgres_histories.ddl_statements import AddColumn, Create, CreateAs, Drop, DropColumn
+from tests.postgres_histories.ddl_statements import AddColumn, Create, CreateAs, Drop, DropColumn, Rename
 from tests.postgres_histories.kinds import KINDS
 from tests.postgres_histories.replay import PgCase, PgReplay
 from tests.postgres_histories.row_statements import Delete, Insert, Truncate, Update
@@ -126,6 +126,52 @@ def test_changes_that_were_not_read_when_a_snapshot_was_taken_do_not_contradict_
     read = Commit((Insert(T, ({"id": 9, "v": "a"},)),))
     steps = (made, Commit((Insert(T, rows),)), read, *snapshot, Commit((Update(T, (2,), {"v": "f"}),)))
     assert problems(monkeypatch, *steps, snapshot_after=2, logs_ddl=logs_ddl, ends=ends) == []
+
+
+OTHERS = (COLUMNS[0], Column(2, "w", KINDS["bigint"]))
+
+
+@pytest.mark.parametrize("batches", [1, 6])
+@pytest.mark.parametrize(
+    "recreated",
+    [
+        [(Drop(T), MADE)],
+        [(Drop(T), MADE, Insert(T, ({"id": 5, "v": "c"},)))],
+        [(Drop(T),), (Create(T, OTHERS, (1,)),), (Insert(T, ({"id": 5, "w": 1},)),)],
+        [(Rename(T, COPY), Update(COPY, (0,), {"v": "c"}))],
+    ],
+)
+def test_a_table_that_was_made_again_before_a_snapshot_on_its_slot_has_no_rows_of_the_one_before(
+    recreated: Sequence[tuple[Statement, ...]], batches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the snapshot has read the DDL, which is streamed behind rows of the first table
+    before = tuple(Commit((Insert(T, ({"id": number, "v": "a"},)),), reads=number < 2) for number in range(4))
+    changes = tuple(Commit(statements, reads=False) for statements in recreated)
+    history = (Commit((MADE,)), *before, *changes, Snapshot("always"))
+    assert problems(monkeypatch, *history, snapshot_after=1, logs_ddl=True, batches=batches) == []
+
+
+@pytest.mark.parametrize("batches", [1, 6])
+@pytest.mark.parametrize(
+    "altered",
+    [
+        (AddColumn(T, "x", KINDS["integer"], (5,)), Insert(T, ({"id": 5, "v": "c", "x": 1},))),
+        (Rename(T, COPY), MADE, Insert(T, ({"id": 5, "v": "c"},))),
+        (Rename(T, ("app", "away")), Rename(COPY, T), Rename(("app", "away"), COPY), Delete(T, (0,))),
+    ],
+)
+def test_a_table_that_changed_before_a_snapshot_on_its_slot_waits_for_the_next_one(
+    altered: tuple[Statement, ...], batches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = (Commit((Create(COPY, COLUMNS, (1,)),)), Commit((Insert(COPY, ROWS),)))
+    before = tuple(Commit((Insert(T, ({"id": number, "v": "a"},)),), reads=number < 2) for number in range(4))
+    history = (Commit((MADE,)), *(other if Rename(COPY, T) in altered else ()), *before)
+    history = (*history, Commit(altered, reads=False), Snapshot("always"))
+    again = (Commit((Insert(T, FRESH),)), Snapshot("always"))
+    settings = {"snapshot_after": 1, "logs_ddl": True, "batches": batches}
+    with pytest.raises(AssertionError, match="a snapshot has read a change"):
+        problems(monkeypatch, *history, **settings)
+    assert problems(monkeypatch, *history, *again, **settings) == []
 
 
 @pytest.mark.parametrize("logs_ddl", [True, False])
