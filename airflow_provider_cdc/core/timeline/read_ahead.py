@@ -62,7 +62,7 @@ def _read_ahead(every: list[SchemaChange]) -> tuple[dict[RelationChange, SchemaC
             streamed[relation] = change
         else:
             read[relation] = change.position
-    return streamed, {one for one, place in read.items() if one in streamed and place < streamed[one].position}
+    return streamed, {one for one, at in read.items() if one in streamed and at < streamed[one].position}
 
 
 def _block(change: SchemaChange, one: RelationChange) -> SchemaChange:
