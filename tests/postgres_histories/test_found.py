@@ -19,7 +19,7 @@ from tests.postgres_histories.row_statements import Delete, Insert, Truncate, Up
 from tests.postgres_histories.server import Column, Statement
 from tests.postgres_histories.steps import Blocking, Close, Commit, ForgetDdl, Open, Restart, Snapshot, Step
 
-T, COPY = ("app", "t"), ("app", "copy")
+T, COPY, OTHER = ("app", "t"), ("app", "copy"), ("app", "other")
 COLUMNS = (Column(1, "id", KINDS["integer"], notnull=True), Column(2, "v", KINDS["text"]))
 MADE = Create(T, COLUMNS, (1,))
 KEYLESS = Create(T, COLUMNS, ())
@@ -78,6 +78,17 @@ def test_a_table_made_of_a_query_begins_with_its_rows_in_the_first_transaction_b
     rows = tuple({"id": number, "v": str(number)} for number in range(3))
     steps = (Commit((MADE,)), Commit((Insert(T, rows),)), Commit((CreateAs(COPY, T),)))
     assert problems(monkeypatch, *steps, snapshot_after=2, logs_ddl=True, batches=batches) == []
+
+
+@pytest.mark.parametrize("taken", [CreateAs(T, COPY), Rename(OTHER, T)])
+def test_a_renamed_table_gives_back_rows_that_came_under_its_old_name_before_the_ddl_of_the_next(
+    taken: Statement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = Insert(T, ({"id": 1, "v": "a"},)), Insert(OTHER, ({"id": 2, "v": "a"},))
+    made = (Commit((MADE,)), Commit((Create(OTHER, COLUMNS, (1,)),)), Commit(rows))
+    history = (*made, Commit((Rename(T, COPY),)), Commit((taken,)), Commit((Insert(T, ({"id": 7, "v": "b"},)),)))
+    cuts = ({"pg.ctl.ddl_log/0": 5, "pg.app.t/0": 2},)
+    assert problems(monkeypatch, *history, snapshot_after=2, logs_ddl=True, cuts=cuts) == []
 
 
 @pytest.mark.parametrize("logs_ddl", [True, False])
