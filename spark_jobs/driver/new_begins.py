@@ -41,6 +41,19 @@ def new_begins(landed: LandReport, generations: Generations, storage: Storage) -
     :param landed: positions have the generations that are part of ``generations``.
     :param generations: after the batches before, with those of the batch's first records that were found so far.
     """
+    begins = _first_begins(landed, generations, storage)
+    new = [begin for begin in begins.values() if begin.generation > generations.newest]
+    oldest = min((begin.time for begin in new if begin.time is not None), default=None)
+    if any(is_newer(begin.time, oldest) for begin in new):
+        # a partition that has gone on to a third log may have less of the second: what others have of it shows where
+        begins = {name: begin for name, begin in begins.items() if not is_newer(begin.time, oldest)}
+        further = _first_begins(landed, generations.with_begins(begins.values()), storage)
+        begins |= {name: one for name, one in further.items() if one.generation <= generations.newest + 1}
+    return [begins[partition_key] for partition_key in sorted(begins)]
+
+
+def _first_begins(landed: LandReport, generations: Generations, storage: Storage) -> dict[str, Begin]:
+    """Return the same by partition, where each partition is in doubt for itself."""
     shown = by_generation(landed)
     records = LandedRecords([landed], storage)
     begins: dict[str, Begin] = {}
@@ -58,7 +71,7 @@ def new_begins(landed: LandReport, generations: Generations, storage: Storage) -
     for begin in _statements_of_snapshots(landed, generations, list(begins.values())):
         if begin.partition_key not in begins or begin.offset < begins[begin.partition_key].offset:
             begins[begin.partition_key] = begin
-    return [begins[partition_key] for partition_key in sorted(begins)]
+    return begins
 
 
 def shows_another_log(record: dict[str, Any], number: int, generations: Generations) -> bool:

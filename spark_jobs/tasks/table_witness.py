@@ -51,8 +51,10 @@ def verification_of(
         return None
     partitions = [f"{topic}/{partition}" for topic, ends in job.end.items() for partition in ends]
     base_time = None if task.base is None else task.base.source_time
-    loaded = loaded_until(task, wire)
-    of_table = Verification(marks=job.marks, partitions=partitions, loaded_until=loaded, base_time=base_time)
+    loaded, lacked = loaded_until(task, wire), "" if task.base is None else task.base.proof.lacked
+    of_table = Verification(
+        marks=job.marks, partitions=partitions, loaded_until=loaded, lacked=lacked, base_time=base_time
+    )
     match policy.verify:
         case "off":
             return None
@@ -81,8 +83,10 @@ def proof_after(task: ApplyTask, wire: Format, position: str, findings: Findings
     """
     before = Proof() if task.base is None else task.base.proof
     compared = compared and not findings.undecided
-    loaded = 0 if findings.load_lacks_changes else loaded_until(task, wire)
-    return before.after(position, findings.counts, findings.agreed, compared=compared, loaded_until=loaded)
+    loaded, lacked = loaded_until(task, wire), findings.lacked
+    return before.after(
+        position, findings.counts, findings.agreed, compared=compared, loaded_until=loaded, lacked=lacked
+    )
 
 
 _OF_ROWS = frozenset({KEY_THERE, KEY_MISSING, ROW_DIFFERS})

@@ -61,6 +61,7 @@ class Verification:
     :param partitions: each ``topic/partition`` that there is.
     :param loaded_until: Kafka's time of the newest row of the table's full load, in milliseconds, where that has no
         exact place in the source's log; 0 without one.
+    :param lacked: as of ``Proof.lacked``.
     :param base_time: newest source time among the stored rows, in microseconds since the epoch, None without any.
     """
 
@@ -69,6 +70,7 @@ class Verification:
     marks: Mapping[str, str] | None = None
     partitions: Collection[str] = ()
     loaded_until: int = 0
+    lacked: str = ""
     base_time: int | None = None
 
     def compares_rows(self, wire: Format) -> bool:
@@ -88,14 +90,14 @@ class Findings:
     :param first: the first of them.
     :param agreed: rows that had all values that the log says.
     :param undecided: contradictions that a partition which is read less far may explain; they are not among the others.
-    :param load_lacks_changes: whether the table's full load is known to lack all changes behind it.
+    :param lacked: what shows that the table's full load lacks all changes behind it (``Proof.lacked``).
     """
 
     counts: dict[str, int] = field(default_factory=dict)
     first: list[Contradiction] = field(default_factory=list)
     agreed: int = 0
     undecided: int = 0
-    load_lacks_changes: bool = False
+    lacked: str = ""
 
     @staticmethod
     def joined(some: Iterable[Findings]) -> Findings:
@@ -106,7 +108,7 @@ class Findings:
             joined.first += one.first
             joined.agreed += one.agreed
             joined.undecided += one.undecided
-            joined.load_lacks_changes |= one.load_lacks_changes
+            joined.lacked = one.lacked or joined.lacked
         joined.counts = dict(counts)
         return joined
 
@@ -119,7 +121,8 @@ class GapWitness:
     :param applied: of every change whether the stored rows went through it.
     :param base_position: newest position that the stored rows went through.
     :param numbered: changes of the table whose numbers count, ascending; None for all.
-    :param lacks: of a table without key, whether a snapshot that sees one moment of the source was read before changes.
+    :param lacks: of a table without key, returns what shows that a snapshot that sees one moment of the source was read
+        before changes; nothing where that may not be so.
     :ivar findings: what was found so far.
     :ivar is_spread: whether the table's changes come on several partitions.
     """
@@ -133,7 +136,7 @@ class GapWitness:
         base_position: str,
         verification: Verification,
         numbered: IntArray | None = None,
-        lacks: Callable[[IntArray], bool] | None = None,
+        lacks: Callable[[IntArray], str] | None = None,
     ) -> None:
         self._typer, self._verification = typer, verification
         self._by_clock = typer.wire.order == "clock"
@@ -181,17 +184,18 @@ class GapWitness:
         may: BoolArray = pc.less_equal(times, (until + skew) * 1_000).fill_null(True).to_numpy()
         return may
 
-    def _note_overlap(self, applied: BoolArray, lacks: Callable[[IntArray], bool]) -> None:
+    def _note_overlap(self, applied: BoolArray, lacks: Callable[[IntArray], str]) -> None:
         """Note the changes of a table without key that its full load may have; its rows may show that it lacks them."""
         rows, wire = self._event_rows, self._typer.wire
         new = ~applied[rows] & ~of_snapshots(self._typer.changes.rows)[rows]
         overlapping = np.flatnonzero(self._may_be_loaded(skew=0) & new)
         if not len(overlapping):
             return
-        if "younger_snapshots" in wire.carries and lacks(rows[overlapping]):
-            self.findings.load_lacks_changes = bool(self._certain[overlapping[0]])  # no earlier one can come
-        else:
+        lacked = lacks(rows[overlapping]) if "younger_snapshots" in wire.carries else ""
+        if not lacked:
             self._note(LOAD_OVERLAP, overlapping)
+        elif self._certain[overlapping[0]]:  # no earlier one can come
+            self.findings.lacked = lacked
 
     def _behind_gaps(self, numbered: IntArray, applied: BoolArray, base_position: str) -> IntArray:
         """Return events whose predecessor in their transaction is missing; it may be one that counts no more."""

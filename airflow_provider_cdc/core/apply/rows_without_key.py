@@ -17,8 +17,9 @@ from airflow_provider_cdc.core.apply.merge_plan import MergeStep, OpenRemovals
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.partial_images import StoredRows, laid_over
 from airflow_provider_cdc.core.apply.row_copies import without_copies
-from airflow_provider_cdc.core.apply.row_sets import group_numbers, having_keys, left_after_netting
+from airflow_provider_cdc.core.apply.row_sets import group_numbers, having_keys, left_after_netting, row_digests
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
+from airflow_provider_cdc.core.apply.sequence_gaps import TRANSACTION
 from airflow_provider_cdc.core.apply.source_order import moments_of
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
@@ -88,32 +89,53 @@ def witness_of_gaps(keyless: KeylessRows, verification: Verification | None, sto
     """
     if verification is None:
         return None
-    typer, lacks = keyless.typer, partial(_snapshot_lacks, keyless, stored)
+    typer, lacks = keyless.typer, partial(_row_lacked, keyless, stored, verification.lacked)
     applied, base = typer.flags("applied"), keyless.base_position
     return GapWitness(typer, keyless.row_indexes, None, applied, base, verification, lacks=lacks)
 
 
-def _snapshot_lacks(keyless: KeylessRows, stored: StoredRows, changes: IntArray) -> bool:
-    """Return whether a snapshot was read before changes that happened while its rows were written.
+def _row_lacked(keyless: KeylessRows, stored: StoredRows, known: str, changes: IntArray) -> str:
+    """Return a row which shows that a snapshot was read before changes that happened while its rows were written.
 
-    It sees transactions in the order of their commits: it has none of the changes where it lacks the row that the first
-    of them adds, and no later one takes that row away. Columns that a tool writes in several forms do not count.
+    It sees transactions in the order of their commits, each whole: it has none of the changes where it lacks a row that
+    the first transaction adds, and no later change takes that row away, also of those that are read in later batches.
+    Columns that a tool writes in several forms do not count.
 
+    :param known: what changes of earlier batches returned.
     :param changes: indexes of their rows, ascending.
+    :return: as of ``Proof.lacked``; empty where the snapshot may have the changes.
     """
     typer, last, mapper = keyless.typer, keyless.last, keyless.typer.mapper
     snapshot = keyless.row_indexes[typer.changes.are("snapshot", rows=keyless.row_indexes)]
-    removing = changes[typer.changes.are("delete", "update", rows=changes)]
+    adding = _of_first_transaction(typer.changes, changes)
     with typer.aside():
-        added = typer.typed(changes[typer.changes.are("insert", "update", rows=changes)][:1], "after", last)
-        there = [typer.typed(snapshot, "after", last).rows, typer.typed(removing, "before", last).rows]
-    own = [one.name for one in mapper.columns(last) if one.id >= 0 and not one.mark]
-    names = mapper.forms(last).without(added.rows.select(own))
-    if added.row_indexes.tolist() != changes[:1].tolist() or not names:
-        return False
+        added = typer.typed(adding[typer.changes.are("insert", "update", rows=adding)], "after", last).rows
+        removed = typer.typed(changes[typer.changes.are("delete", "update", rows=changes)], "before", last).rows
+        read = typer.typed(snapshot, "after", last).rows
+    names = mapper.forms(last).without(added.select([c.name for c in mapper.columns(last) if c.id >= 0 and not c.mark]))
+    version = typer.timeline.versions[last].position
+    if not names:
+        return ""
+    if known.startswith(f"{version} "):
+        taken = {f"{version} {digest.hex()}" for digest in row_digests(removed.select(names)).to_pylist()}
+        return "" if known in taken else known
+    there = [read, removed]
     if not keyless.clear:
-        there.append(stored(added.rows.select([n for n in names if not added.rows.column(n).null_count] or names)))
-    return not having_keys(pa.concat_tables([rows.select(names) for rows in there]), added.rows, names).any()
+        there.append(stored(added.select([n for n in names if not added.column(n).null_count] or names)))
+    lacked = added.select(names).filter(
+        pa.array(~having_keys(added, pa.concat_tables([rows.select(names) for rows in there]), names))
+    )
+    return "".join(f"{version} {digest.hex()}" for digest in row_digests(lacked.slice(0, 1)).to_pylist())
+
+
+def _of_first_transaction(changes: Changes, some: IntArray) -> IntArray:
+    """Return the changes of the transaction of the first of some; that one alone where no record names it."""
+    if TRANSACTION not in changes.rows.column_names:
+        return some[:1]
+    transactions = changes.rows.column(TRANSACTION).take(pa.array(some))
+    same = pc.fill_null(pc.equal(transactions, transactions[0]), False).to_numpy()
+    first: IntArray = some[same | (some == some[0])]
+    return first
 
 
 def _open_until(positions: pa.ChunkedArray, removed_rows: IntArray, base_position: str) -> pa.Array:

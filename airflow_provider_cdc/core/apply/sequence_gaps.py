@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.arrays import IntArray
 
-NUMBERED_COLUMNS = ("transaction_id", "transaction_order")
+TRANSACTION = "transaction_id"
+NUMBERED_COLUMNS = (TRANSACTION, "transaction_order")
 """What finding gaps needs of changes, of formats that carry ``transaction_orders``."""
 
 

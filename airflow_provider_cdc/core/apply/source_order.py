@@ -17,6 +17,8 @@ BATCH = "batch"
 """Column with the number of the batch that landed a change; rows have it where a column of their table says it."""
 
 _SNAPSHOTS = pa.array([Op.SNAPSHOT, Op.INCREMENTAL], pa.string())
+WHOLE = _SNAPSHOTS[:1]
+"""The operation of rows of snapshots that state whole tables."""
 
 
 def source_order(rows: pa.Table, *after: str) -> IntArray:
@@ -41,26 +43,27 @@ def batch_column(rows: pa.Table) -> list[str]:
     return [BATCH] if BATCH in rows.column_names else []
 
 
-def of_snapshots(rows: pa.Table) -> BoolArray:
+def of_snapshots(rows: pa.Table, ops: pa.Array = _SNAPSHOTS) -> BoolArray:
     """Return which rows a snapshot read."""
-    flags: BoolArray = pc.is_in(rows.column("op").cast(pa.string()), value_set=_SNAPSHOTS).to_numpy()
+    flags: BoolArray = pc.is_in(rows.column("op").cast(pa.string()), value_set=ops).to_numpy()
     return flags
 
 
-def read_before(rows: pa.Table, wire: Format, base_time: int | None) -> BoolArray:
+def read_before(rows: pa.Table, wire: Format, base_time: int | None, ops: pa.Array = _SNAPSHOTS) -> BoolArray:
     """Return which changes are older than a row before them: a snapshot read it later, maybe with what they did.
 
     :param rows: of one table, in source order; where snapshots may be younger than their positions, with source times.
     :param base_time: newest source time among the stored rows, in microseconds since the epoch, None without any.
+    :param ops: of the snapshots.
     """
     if "younger_snapshots" not in wire.carries or "source_time" not in rows.column_names:
         nothing: BoolArray = np.zeros(rows.num_rows, dtype=bool)
         return nothing
     oldest, newest = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-    read, times = of_snapshots(rows), rows.column("source_time").cast(pa.int64())
+    read, times = of_snapshots(rows, ops), rows.column("source_time").cast(pa.int64())
     of_read = np.where(read, pc.fill_null(times, oldest).to_numpy(), oldest if base_time is None else base_time)
     older: BoolArray = pc.fill_null(times, newest).to_numpy() < np.maximum.accumulate(of_read)
-    return older & ~read
+    return older & ~of_snapshots(rows)
 
 
 def behind(rows: pa.Table, position: str) -> BoolArray:

@@ -29,7 +29,7 @@ from airflow_provider_cdc.core.apply.contradictions import (
 from airflow_provider_cdc.core.apply.record_keys import KeyEvents
 from airflow_provider_cdc.core.apply.row_sets import numbers_among
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
-from airflow_provider_cdc.core.apply.source_order import moments_of, of_snapshots, read_before
+from airflow_provider_cdc.core.apply.source_order import WHOLE, moments_of, of_snapshots, read_before
 from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.model.clock_position import SOURCE, at_tool_time, is_clock_position
@@ -106,10 +106,12 @@ class Witness(GapWitness):
         self._unproven = unproven_columns(typer.timeline)
         # by Kafka's time no change of a minute after a snapshot would be compared: so only where nothing else is known
         younger = "younger_snapshots" in typer.wire.carries
-        self._loaded = self._may_be_read() if younger else self._may_be_loaded(_SKEW)
+        none: BoolArray = np.zeros(len(events.rows), dtype=bool)
+        self._loaded, passed_over = self._may_be_read() if younger else (self._may_be_loaded(_SKEW), none)
         self._moments = self._numbered_moments() if moments is None else moments
         finds = _finds(typer, events)
         order = np.argsort(events.groups, kind="stable")
+        order = order[~passed_over[order]]
         first = np.r_[True, events.groups[order][1:] != events.groups[order][:-1]] if len(order) else order.astype(bool)
         compared = self._compared(applied, base_position)
         follows = np.flatnonzero(~first)
@@ -146,11 +148,21 @@ class Witness(GapWitness):
         self._met, self._finds = self._met[:0], self._finds[:0]
         return self.findings
 
-    def _may_be_read(self) -> BoolArray:
-        """Return of which events a snapshot that is younger than its place may have read what they did."""
+    def _may_be_read(self) -> tuple[BoolArray, BoolArray]:
+        """Return of which events a snapshot that is younger than its place may have read what they did.
+
+        :returns: they, and the rows of snapshots to pass over: what comes behind a row that was read among changes, and
+            is older, has to find what was there without it, where all rows from before it are known.
+        """
+        typer, groups, base_time = self._typer, self._events.groups, self._verification.base_time
         mine, events = np.unique(self._events.rows, return_inverse=True)
-        of_table = self._typer.changes.rows.take(pa.array(mine))
-        return read_before(of_table, self._typer.wire, self._verification.base_time)[events]
+        of_table = typer.changes.rows.take(pa.array(mine))
+        loaded = read_before(of_table, typer.wire, base_time)[events]
+        if typer.timeline.versions[0].position in typer.timeline.unseen:
+            return loaded, np.zeros_like(loaded)
+        by_whole = read_before(of_table, typer.wire, base_time, WHOLE)[events]
+        read = typer.changes.are("incremental", rows=self._events.rows)
+        return by_whole, read & np.isin(groups, groups[loaded & ~by_whole])
 
     def _numbered_moments(self) -> IntArray:
         """Return a number of each change, the same for changes that may have no order."""

@@ -24,6 +24,8 @@ class Proof(Document):
     :param contradictions: changes that did not find what the log says, by kind, since the rows began.
     :param loaded_until: Kafka's time of the newest row of a full load without an exact place in the log, in
         milliseconds; 0 without one. The load may have what changed before it was read.
+    :param lacked: a row of a table without key that changes made and the load lacks, so it has none of the changes,
+        unless one that is read later takes the row away: schema version and digest; empty without.
     :param contradicted: whether some of them came after ``whole_until``, so that ``until`` stays.
     """
 
@@ -33,9 +35,17 @@ class Proof(Document):
     contradictions: dict[str, int] = field(default_factory=dict)
     contradicted: bool = False
     loaded_until: int = 0
+    lacked: str = ""
 
     def after(
-        self, position: str, contradictions: Mapping[str, int], agreed: int, *, compared: bool, loaded_until: int = 0
+        self,
+        position: str,
+        contradictions: Mapping[str, int],
+        agreed: int,
+        *,
+        compared: bool,
+        loaded_until: int = 0,
+        lacked: str = "",
     ) -> Proof:
         """Return the proof after a batch.
 
@@ -43,14 +53,15 @@ class Proof(Document):
         :param contradictions: of the batch, by kind.
         :param agreed: rows that had all values that the log says.
         :param compared: whether the batch compared its changes with the rows that they found, or none found any.
-        :param loaded_until: as of this.
+        :param loaded_until: as of this, and ``lacked`` where the batch found one.
         """
         counts = dict(self.contradictions)
         for kind, count in contradictions.items():
             counts[kind] = counts.get(kind, 0) + count
         contradicted = self.contradicted or bool(contradictions)
         until = position if compared and not contradicted else self.until
-        return Proof(until, self.whole_until, self.agreed_rows + agreed, counts, contradicted, loaded_until)
+        agreed, lacked = self.agreed_rows + agreed, lacked or self.lacked
+        return Proof(until, self.whole_until, agreed, counts, contradicted, loaded_until, lacked)
 
     def reach(self, position: str) -> str:
         """Return how far it reaches, for people: ``whole table``, ``yes``, a position, or nothing.

@@ -67,7 +67,7 @@ def changes_of(table: TableTimeline) -> Iterator[TableChange]:
     for position in table.clears:
         yield TableChange(position, table.last_name, "TRUNCATE TABLE", ON_TRUNCATE)
     for (_, old_name), (position, name) in pairwise(table.names):
-        if old_name is not None and name is not None:
+        if old_name is not None and name not in (None, old_name):
             yield TableChange(position, old_name, "RENAME TABLE", ON_RENAME_TABLE)
     if table.dropped_at is not None:
         yield TableChange(table.dropped_at, table.last_name, "DROP TABLE", ON_DROP_TABLE)

@@ -10,6 +10,7 @@ from typing import Any
 from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.model import clock_position
 from airflow_provider_cdc.core.model.clock_position import REPEAT_MS, is_clock_position, same_millisecond
+from airflow_provider_cdc.core.timeline.read_ahead import without_read_ahead
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 
 
@@ -32,7 +33,7 @@ def in_source_order(changes: Iterable[SchemaChange], server: Server) -> Iterator
 
     :param changes: in any order, with repeats.
     """
-    first = _first_sent(change for change in changes if change.copy_of is None)
+    first = _first_sent(without_read_ahead(change for change in changes if change.copy_of is None))
     if server.lower_case_names:
         first = [_in_lower_case(change) for change in first]
     seen: set[tuple[Any, ...]] = set()

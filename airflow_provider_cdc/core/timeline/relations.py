@@ -163,6 +163,7 @@ class Relations(Failovers):
             replace(column, id=self._column_id(known, number, column)) for column in relation.structure.columns
         ]
         working.key = [known.columns[attnum] for attnum in relation.structure.key]
+        self._end_former_name(name, begin)
         if relation.created:
             self._settle_rows_between(change, name)
         supposed = relation.kind != RelationKind.TABLE
@@ -175,6 +176,13 @@ class Relations(Failovers):
         for position, rewrite in self._rewritten_unknown.pop(number, ()):
             self._note_rewritten(known, position, rewrite)
         return known
+
+    def _end_former_name(self, name: TableName, position: str) -> None:
+        """Note that rows of a name are no more those of the table that was renamed from it: it may have read some."""
+        owner = self.timeline.spans(name)[-1][1] if self.timeline.spans(name) else None
+        if owner is not None and owner != self._open.get(name) and self.timeline.tables[owner].name is not None:
+            table = self.timeline.tables[owner]
+            table.names.append((max(position, table.names[-1][0]), table.name))
 
     def _begins_at(self, change: SchemaChange, relation: RelationChange, spans: list[tuple[str, str | None]]) -> str:
         """Return the position from which on rows of its name are those of a table that is new here.
@@ -213,6 +221,7 @@ class Relations(Failovers):
         name = TableName(relation.database, relation.table)
         if name != table.name:
             old = table.name
+            self._end_former_name(name, change.position)
             self._rename(change, old, name)
             # the connector may not learn the new name: rows of the old one are this table's until another has it
             self.timeline.names[old].pop()

@@ -184,6 +184,14 @@ def test_partitions_that_each_hold_one_log_only(old_first: bool, pipeline: Pipel
     assert [(one.partition_key, one.offset) for one in seen] == [("t/1", 0)]
 
 
+def test_a_partition_that_goes_on_to_a_third_log_begins_the_second_with_what_it_has_of_it(pipeline: Pipeline) -> None:
+    # one file, as PostgreSQL's places: no partition shows that what the other has is of another log
+    logs = log(A, 1, 20, pos=9_000), log(B, 1, 10, pos=5_000, time=1_015), log(B, 11, 10, time=1_025)
+    old, second, third = map(without_gtid, logs)
+    seen = pipeline.batch({0: [*old, *second, *third], 1: [*second[4:], *third]})
+    assert [(one.partition_key, one.offset, one.generation) for one in seen] == [("t/0", 20, 1), ("t/1", 0, 1)]
+
+
 def test_a_statement_of_the_schema_topic(pipeline: Pipeline) -> None:
     assert not pipeline.batch({0: [At(7, 10, f"{A}:3", 1_000, "schema", None)]})
     assert pipeline.batch({0: [At(1, 10, f"{A}:9", 1_005, "schema", None)]})
