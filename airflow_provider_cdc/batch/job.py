@@ -28,6 +28,7 @@ class JobMaker:
     :param new_generation: record with which a new log of the source may begin.
     :param recreated: topics that were made again since the batch was planned.
     :param order: what the batch carries out for an operator.
+    :param staged: another platform runs the job, which knows how many tasks it runs at a time.
     """
 
     pipeline: CdcPipeline
@@ -38,6 +39,7 @@ class JobMaker:
     new_generation: str = ""
     recreated: list[str] = field(default_factory=list)
     order: BatchOrder | None = None
+    staged: bool = False
 
     @property
     def engine(self) -> str:
@@ -135,6 +137,8 @@ class JobMaker:
     def _parallelism(self) -> int:
         if self.pipeline.policy.parallelism:
             return self.pipeline.policy.parallelism
+        if self.staged:
+            return 0
         if self.engine == "inline":
             return 1
         from airflow_provider_cdc.engine.spark import local_cores

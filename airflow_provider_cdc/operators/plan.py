@@ -7,22 +7,26 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowFailException, DownstreamTasksSkipped
 
 from airflow_provider_cdc.batch.arguments import PipelineLike
-from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.errors import CdcError, ConfigurationError
 from airflow_provider_cdc.core.printable import printable
-from airflow_provider_cdc.operators.pipeline import PipelineOperator, airflow_errors
+from airflow_provider_cdc.engine.stopper import Stopper
+from airflow_provider_cdc.operators.pipeline import PipelineOperator, airflow_errors, task_try
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_cdc.batch.window import Until
+    from airflow_provider_cdc.core.config import CdcPipeline
 
 _SHOWN = 50
 _KINDS = ("destructive", "unknown", "barrier", "mapping")
 
 
 class CdcPlanOperator(PipelineOperator):
-    """Return what the next batch would read, and which schema changes it would apply; write nothing.
+    """Return what the next batch would read, and which schema changes it would apply; write nothing but a job.
 
     The result has ``status`` (``new``, ``planned``, ``done`` or ``nothing_to_do``), ``records``, ``start``, ``end``,
     ``holds``, the first 50 of ``ddl`` with ``table``, ``kind`` and ``text``, and ``ddl_kinds``. ``ddl`` is null where
@@ -35,9 +39,15 @@ class CdcPlanOperator(PipelineOperator):
     :param explain: also land and resolve the batch, in a process of the worker and without a commit; ``explain`` of the
         result is what it would do: changes and files by table, schema changes, values that do not fit, tables that
         would park.
+    :param stage: also plan the batch in earnest and write its job to the lake, for the operator of any platform that
+        follows; :doc:`the guide </guides/other-platforms>` names the members that the result then has (``status`` is
+        ``staged``, or ``done`` where nothing has to be run: then the tasks that follow are skipped up to
+        ``CdcPublishOperator``). The same request again returns the same, until its job failed.
+    :param accept_loss: as for ``CdcSyncOperator``, with ``stage``; so is ``new_generation``. (``new_generation``
+        templated)
     """
 
-    template_fields: Sequence[str] = ("pipeline", "until")
+    template_fields: Sequence[str] = ("pipeline", "until", "new_generation")
     ui_color = "#ede9fe"
 
     def __init__(
@@ -47,16 +57,22 @@ class CdcPlanOperator(PipelineOperator):
         until: str | datetime | None = None,
         fail_on: Sequence[str] = (),
         explain: bool = False,
+        stage: bool = False,
+        accept_loss: bool = False,
+        new_generation: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(pipeline=pipeline, **kwargs)
         self.until = until
         self.fail_on = fail_on
         self.explain = explain
+        self.stage = stage
+        self.accept_loss = accept_loss
+        self.new_generation = new_generation
+        self._stopper = Stopper()
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the plan."""
-        from airflow_provider_cdc.batch.preview import preview
         from airflow_provider_cdc.batch.window import choose_until
 
         with airflow_errors():
@@ -65,7 +81,18 @@ class CdcPlanOperator(PipelineOperator):
                 raise ConfigurationError([f"fail_on: {', '.join(unknown)}: expected {', '.join(_KINDS)}"])
             pipeline = self.configured(context)
             until = choose_until(self.until, context)
-            plan = preview(pipeline, until.at, explained=self.explain, say=self._say)
+            # a stage that nobody wants to look at first needs no preview
+            plan = {} if self.stage and not (self.fail_on or self.explain) else self._preview(context, pipeline, until)
+        return self._staged(context, pipeline, until, plan) if self.stage else plan
+
+    def on_kill(self) -> None:
+        """Stop planning."""
+        self._stopper("the task was killed")
+
+    def _preview(self, context: Context, pipeline: CdcPipeline, until: Until) -> dict[str, Any]:
+        from airflow_provider_cdc.batch.preview import preview
+
+        plan = preview(pipeline, until.at, explained=self.explain, say=self._say)
         ddl = plan.get("ddl") or []
         self.log.info("%s, %s: %s, up to %s records", pipeline.name, until, plan["status"], plan["records"])
         for change in ddl:
@@ -80,6 +107,33 @@ class CdcPlanOperator(PipelineOperator):
             texts = "; ".join(f"{change['kind']}: {change['text']}" for change in refused[:_SHOWN])
             raise AirflowFailException(printable(f"the next batch has schema changes that fail_on names: {texts}"))
         return plan
+
+    def _staged(self, context: Context, pipeline: CdcPipeline, until: Until, plan: dict[str, Any]) -> dict[str, Any]:
+        """Stage the batch; skip what would run it where nothing has to be run."""
+        from airflow_provider_cdc.batch.attempts import failure_noted
+        from airflow_provider_cdc.batch.staging import DONE, stage
+        from airflow_provider_cdc.operators.publish import CdcPublishOperator
+
+        with airflow_errors(), failure_noted(pipeline, task_try(context), CdcError):
+            answer = {
+                **plan,
+                **stage(
+                    pipeline,
+                    until=until.at,
+                    say=self._say,
+                    kill=self._stopper,
+                    owner=task_try(context),
+                    accept_loss=self.accept_loss,
+                    new_generation=self.new_generation or "",
+                ),
+            }
+        kinds = {task: getattr(task, "operator_class", type(task)) for task in self.downstream_list}  # of mapped ones
+        between = [task for task, kind in kinds.items() if not issubclass(kind, CdcPublishOperator)]
+        if answer["status"] != DONE or "ti" not in context or not between:
+            return answer
+        self.log.info("nothing has to be run: skipping %s", ", ".join(task.task_id for task in between))
+        context["ti"].xcom_push("return_value", answer)
+        raise DownstreamTasksSkipped(tasks=[task.task_id for task in between])
 
     def _say(self, line: str) -> None:
         self.log.info("%s", printable(line))
