@@ -58,7 +58,7 @@ class JobMaker:
             created_at=batch.planned_at.isoformat(),
             sink_root=pipeline.sink.root,
             sink_type=pipeline.sink.type,
-            sink_options=settings["sink"][0],
+            sink_options=settings["sink"][0] if "sink" in settings else None,
             lake_root=pipeline.lake.root,
             format=pipeline.source.format,
             format_options=portable_options(pipeline.source.format, pipeline.source.options),
@@ -100,12 +100,13 @@ class JobMaker:
 
         pipeline = self.pipeline
         store = {**storage_options(pipeline.lake.storage_connection), **pipeline.lake.storage_options}
+        tables = sink_options(pipeline.sink)
         return {
             "kafka": _apart(self.kafka, (*SECRETS, *STORE_SECRETS)),
             "registry": _apart(registry_settings(pipeline.source.schema_registry), REGISTRY_SECRETS),
             "storage": _apart(store),
             "mask": _apart(mask_settings(pipeline.mask_connection), ("salt",)),
-            "sink": _apart(sink_options(pipeline.sink)),
+            **({} if tables == store else {"sink": _apart(tables)}),
         }
 
     def _needs_session(self) -> bool:
