@@ -86,19 +86,19 @@ def _staged(course: Course, run: PlannedBatch, batch: Batch) -> dict[str, Any]:
     digest = hashlib.sha256(json_bytes(staged.document())).hexdigest()[:16]
     for attempt in count(1):
         name = f"{home}/jobs/{batch.seq}/{job.ledger}-{digest}-{attempt}"
-        place = StagedPlace(f"{files.root}/{name}", options)
-        before = place.result()
+        there = StagedPlace(f"{files.root}/{name}", options)
+        before = there.result()
         if before is None or before.is_final:
             break
-    place.stage(staged)
-    course.say(f"batch {batch.seq} of {batch.pipeline}: up to {batch.records} records, staged at {place.address}")
+    there.stage(staged)
+    course.say(f"batch {batch.seq} of {batch.pipeline}: up to {batch.records} records, staged at {there.address}")
     main, archive = _code(files, home)
     return {
         "status": STAGED,
         "records": batch.records,
         "token": _token(job, digest, attempt),
-        "job": place.address,
-        "arguments": [place.address, *(part for item in job.storage.items() for part in ("--store", "=".join(item)))],
+        "job": there.address,
+        "arguments": [there.address, *(part for item in job.storage.items() for part in ("--store", "=".join(item)))],
         "main": main,
         "payload": archive,
         "conf": _conf(pipeline),
@@ -204,15 +204,15 @@ def _outcome(pipeline: CdcPipeline, staged: Mapping[str, Any], run: PlannedBatch
     :raises UnavailableError: ``engine.no_result``, there is none.
     """
     lake = pipeline.lake
-    place = StagedPlace(staged["job"], {**storage_options(lake.storage_connection), **lake.storage_options})
-    outcome, status = place.result(), place.status()
+    there = StagedPlace(staged["job"], {**storage_options(lake.storage_connection), **lake.storage_options})
+    outcome, status = there.result(), there.status()
     if status.get("application"):
         run.started_application(status["application"])
     if outcome is None:
         began = f"it began on {status['host']}" if status else "nothing has begun to run it"
         raise UnavailableError(
             "engine.no_result", f"the job of batch {staged['seq']} has no result: {began}",
-            where={"job": place.address},
+            where={"job": there.address},
             hint="let the platform's operator wait for the job's end; the platform's log says why a job has no result",
         )  # fmt: skip
     return outcome

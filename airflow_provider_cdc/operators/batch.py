@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import (
     AirflowException,
@@ -66,8 +66,8 @@ class BatchOperator(PipelineOperator):
         self,
         *,
         pipeline: PipelineLike,
-        on_parked: Literal["fail", "warn", "skip"] = "fail",
-        on_waiting: Literal["fail", "warn", "skip"] = "fail",
+        on_parked: str = "fail",
+        on_waiting: str = "fail",
         lease_wait: timedelta | None = None,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         poll_interval: float = 10,

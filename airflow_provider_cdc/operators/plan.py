@@ -40,11 +40,11 @@ class CdcPlanOperator(PipelineOperator):
         result is what it would do: changes and files by table, schema changes, values that do not fit, tables that
         would park.
     :param stage: also plan the batch in earnest and write its job to the lake, for the operator of any platform that
-        follows; :doc:`the guide </guides/other-platforms>` names the members that the result then has (``status`` is
-        ``staged``, or ``done`` where nothing has to be run: then the tasks that follow are skipped up to
-        ``CdcPublishOperator``). The same request again returns the same, until its job failed.
-    :param accept_loss: as for ``CdcSyncOperator``, with ``stage``; so is ``new_generation``. (``new_generation``
-        templated)
+        follows. Each member of the result is an output, then: ``output["arguments"]``. ``status`` is ``staged``, or
+        ``done`` where nothing has to be run; tasks that follow are skipped then, but ``CdcPublishOperator``. The same
+        request again returns the same, until its job failed.
+    :param accept_loss: with ``stage``, as for ``CdcSyncOperator``.
+    :param new_generation: the same. (templated)
     """
 
     template_fields: Sequence[str] = ("pipeline", "until", "new_generation")
@@ -62,7 +62,8 @@ class CdcPlanOperator(PipelineOperator):
         new_generation: str | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(pipeline=pipeline, **kwargs)
+        # an output of its own for each member: other operators take them one by one, as they are
+        super().__init__(pipeline=pipeline, **{"multiple_outputs": stage, **kwargs})
         self.until = until
         self.fail_on = fail_on
         self.explain = explain

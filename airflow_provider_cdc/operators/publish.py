@@ -23,12 +23,11 @@ class CdcPublishOperator(BatchOperator):
 
     Ledger, asset events, metrics and the end of the task are those of ``CdcSyncOperator``; the same again returns the
     stored result. It runs although the tasks between were skipped, as they are where nothing had to be run. Where the
-    request needs further batches, it fails without retry after it published this one.
+    request needs further batches, it fails without retry after it published this one. It takes ``on_parked``,
+    ``on_waiting``, ``lease_wait``, ``deferrable`` and ``poll_interval`` as ``CdcSyncOperator`` does.
 
     :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file. (templated)
     :param plan: what the task that staged the batch returned, its ``output``. (templated)
-    :param on_parked: as for ``CdcSyncOperator``, and so are the arguments that follow in its list, up to
-        ``poll_interval``.
     """
 
     template_fields: Sequence[str] = ("pipeline", "plan")

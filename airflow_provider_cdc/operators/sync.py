@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
+
+from airflow.providers.common.compat.sdk import conf
 
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant, as_pipeline
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError
@@ -62,11 +64,24 @@ class CdcSyncOperator(BatchOperator):
         until: str | datetime | None = None,
         after: str | datetime | None = None,
         window: Literal["cover", "exact"] = "cover",
+        on_parked: Literal["fail", "warn", "skip"] = "fail",
+        on_waiting: Literal["fail", "warn", "skip"] = "fail",
+        lease_wait: timedelta | None = None,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        poll_interval: float = 10,
         accept_loss: bool = False,
         new_generation: str | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(pipeline=pipeline, **kwargs)
+        super().__init__(
+            pipeline=pipeline,
+            on_parked=on_parked,
+            on_waiting=on_waiting,
+            lease_wait=lease_wait,
+            deferrable=deferrable,
+            poll_interval=poll_interval,
+            **kwargs,
+        )
         self.until = until
         self.after = after
         self.window = window

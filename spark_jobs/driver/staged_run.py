@@ -39,15 +39,15 @@ class Engine(Protocol):
         ...
 
 
-def run_staged(place: str, store: Mapping[str, str], engine: Engine, say: Say) -> int:
-    """Run the job at a place and return the exit code: 0 where it has a result that counts.
+def run_staged(address: str, store: Mapping[str, str], engine: Engine, say: Say) -> int:
+    """Run the job at an address and return the exit code: 0 where it has a result that counts.
 
-    :param place: folder of the job: path or URL.
+    :param address: of the folder of the job: path or URL.
     :param store: options of the lake's store that are no secrets, in delta-rs' names.
     """
     try:
         secrets = take_secrets()
-        there = StagedPlace(place, {**store, **secrets.get("storage", {})})
+        there = StagedPlace(address, {**store, **secrets.get("storage", {})})
         result = _result(there, secrets, engine, say)
     except CdcError as error:
         say(printable(str(error)))

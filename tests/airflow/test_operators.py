@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import sys
@@ -162,6 +163,11 @@ def ran(filled: Broker, folder: Path, canal: Canal) -> dict[str, Ran]:
         "away again": Step("away", day(2), second),
         **{name: Step("shop_sync" if name == "shop_events" else name, HOUR, folder=str(examples)) for name in EXAMPLES},
     }
+    shutil.copy(ROOT / "example_dags" / "shop_elsewhere.py", examples)
+    _write(folder / "elsewhere.yaml", shop, {"name": "elsewhere", "sink": {"root": str(folder / "elsewhere")}})
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    own = {"SHOP_PIPELINE": str(folder / "elsewhere.yaml"), "PATH": path}
+    steps["elsewhere"] = Step("shop_elsewhere", HOUR, folder=str(examples), environment=own)
     pipelines = folder / "pipelines"
     variables = {
         "SHOP_FOLDER": str(folder),
@@ -478,6 +484,12 @@ def test_a_batch_that_another_operator_runs_is_equal_although_it_was_killed(ran:
     assert (cut["seq"], cut["consistent"]) == (1, True)
     tables = {f"cdc://away/{line['database']}/{line['table']}" for line in away.values["publish"]["tables"]}
     assert tables >= {uri for uri, _ in away.events if uri.count("/") == 4} != set()
+
+
+def test_the_example_runs_its_batch_by_another_operator(ran: dict[str, Ran]) -> None:
+    elsewhere = ran["elsewhere"]
+    assert elsewhere.tasks == {"stage": "success", "run": "success", "publish": "success"}
+    assert elsewhere.values["publish"]["status"] == "done" and len(elsewhere.extras("shop_tables")) == 1
 
 
 def test_where_nothing_has_to_be_run_the_other_operator_is_skipped_and_the_result_is_there(ran: dict[str, Ran]) -> None:

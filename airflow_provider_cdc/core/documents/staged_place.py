@@ -18,12 +18,12 @@ _JOB, _STATUS, _RESULT = "job.json", "status.json", "result.json"
 class StagedPlace:
     """The documents of one staged job.
 
-    :param place: path or URL of their folder.
+    :param address: path or URL of their folder.
     :param options: storage options in delta-rs' names, secrets included.
     """
 
-    def __init__(self, place: str, options: Mapping[str, str]) -> None:
-        self._files = LakeFiles(place, options)
+    def __init__(self, address: str, options: Mapping[str, str]) -> None:
+        self._files = LakeFiles(address, options)
 
     @property
     def address(self) -> str:
