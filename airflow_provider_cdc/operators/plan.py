@@ -39,10 +39,11 @@ class CdcPlanOperator(PipelineOperator):
     :param explain: also land and resolve the batch, in a process of the worker and without a commit; ``explain`` of the
         result is what it would do: changes and files by table, schema changes, values that do not fit, tables that
         would park.
-    :param stage: also plan the batch in earnest and write its job to the lake, for the operator of any platform that
-        follows. Each member of the result is an output, then: ``output["arguments"]``. ``status`` is ``staged``, or
-        ``done`` where nothing has to be run; tasks that follow are skipped then, but ``CdcPublishOperator``. The same
-        request again returns the same, until its job failed.
+    :param stage: plan the batch in earnest and write its job to the lake, for the operator of any platform that
+        follows; ``fail_on`` and ``explain`` look at it then, and a batch that is refused stays planned. Each member of
+        the result is an output: ``output["arguments"]``. ``status`` is ``staged``, or ``done`` where nothing has to be
+        run; tasks that follow are skipped then, but ``CdcPublishOperator``. The same request again returns the same,
+        until its job failed.
     :param accept_loss: with ``stage``, as for ``CdcSyncOperator``.
     :param new_generation: the same. (templated)
     """
@@ -82,9 +83,13 @@ class CdcPlanOperator(PipelineOperator):
                 raise ConfigurationError([f"fail_on: {', '.join(unknown)}: expected {', '.join(_KINDS)}"])
             pipeline = self.configured(context)
             until = choose_until(self.until, context)
-            # a stage that nobody wants to look at first needs no preview
-            plan = {} if self.stage and not (self.fail_on or self.explain) else self._preview(context, pipeline, until)
-        return self._staged(context, pipeline, until, plan) if self.stage else plan
+            if not self.stage:
+                return self._preview(context, pipeline, until)
+            staged = self._staged(context, pipeline, until)
+            # of the batch that was staged: another one may have had fewer changes
+            shown = staged["status"] == "staged" and (self.fail_on or self.explain)
+            plan = self._preview(context, pipeline, until) if shown else {}
+        return self._skipping(context, {**plan, **staged})
 
     def on_kill(self) -> None:
         """Stop planning."""
@@ -109,32 +114,32 @@ class CdcPlanOperator(PipelineOperator):
             raise AirflowFailException(printable(f"the next batch has schema changes that fail_on names: {texts}"))
         return plan
 
-    def _staged(self, context: Context, pipeline: CdcPipeline, until: Until, plan: dict[str, Any]) -> dict[str, Any]:
-        """Stage the batch; skip what would run it where nothing has to be run."""
+    def _staged(self, context: Context, pipeline: CdcPipeline, until: Until) -> dict[str, Any]:
         from airflow_provider_cdc.batch.attempts import failure_noted
-        from airflow_provider_cdc.batch.staging import DONE, stage
+        from airflow_provider_cdc.batch.staging import stage
+
+        with failure_noted(pipeline, task_try(context), CdcError):
+            return stage(
+                pipeline,
+                until=until.at,
+                say=self._say,
+                kill=self._stopper,
+                owner=task_try(context),
+                accept_loss=self.accept_loss,
+                new_generation=self.new_generation or "",
+            )
+
+    def _skipping(self, context: Context, plan: dict[str, Any]) -> dict[str, Any]:
+        """Return the plan; skip what would run it where nothing has to be run."""
         from airflow_provider_cdc.operators.publish import CdcPublishOperator
 
-        with airflow_errors(), failure_noted(pipeline, task_try(context), CdcError):
-            answer = {
-                **plan,
-                **stage(
-                    pipeline,
-                    until=until.at,
-                    say=self._say,
-                    kill=self._stopper,
-                    owner=task_try(context),
-                    accept_loss=self.accept_loss,
-                    new_generation=self.new_generation or "",
-                ),
-            }
         kinds = {task: getattr(task, "operator_class", type(task)) for task in self.downstream_list}  # of mapped ones
-        between = [task for task, kind in kinds.items() if not issubclass(kind, CdcPublishOperator)]
-        if answer["status"] != DONE or "ti" not in context or not between:
-            return answer
-        self.log.info("nothing has to be run: skipping %s", ", ".join(task.task_id for task in between))
-        context["ti"].xcom_push("return_value", answer)
-        raise DownstreamTasksSkipped(tasks=[task.task_id for task in between])
+        between = [task.task_id for task, kind in kinds.items() if not issubclass(kind, CdcPublishOperator)]
+        if plan["status"] == "staged" or "ti" not in context or not between:
+            return plan
+        self.log.info("nothing has to be run: skipping %s", ", ".join(between))
+        context["ti"].xcom_push("return_value", plan)
+        raise DownstreamTasksSkipped(tasks=between)
 
     def _say(self, line: str) -> None:
         self.log.info("%s", printable(line))

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import socket
-import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -16,6 +14,7 @@ from typing import Any, Protocol
 from airflow_provider_cdc.core.documents import JobDocument, Progress, Result, StagedPlace, take_secrets
 from airflow_provider_cdc.core.errors import CdcError, Transient
 from airflow_provider_cdc.core.printable import printable
+from spark_jobs.workers.present_spark import is_connected, is_submitted, running_context
 
 RUN_AGAIN = 75
 """Exit code of a run that may succeed when it is repeated: ``EX_TEMPFAIL``."""
@@ -23,7 +22,6 @@ REFUSED = 2
 """Exit code of a run that could not read its job, or not write its result."""
 _STATUS_SECONDS = 10.0
 _APPLICATION = re.compile(r"Spark application ([\w.-]+)")
-_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"  # in the environment of a driver that spark-submit started
 
 Say = Callable[[str], None]
 
@@ -63,7 +61,7 @@ def _result(there: StagedPlace, secrets: dict[str, dict[str, str]], engine: Engi
     before = there.result()
     if before is not None and before.is_final:
         say(f"done before: the job at {there.address} has its result already")
-        if _SPARK_SUBMIT in os.environ:  # on YARN an application that starts no context has failed
+        if is_submitted():  # on YARN an application that starts no context has failed
             from pyspark import SparkContext
 
             SparkContext.getOrCreate().stop()
@@ -78,11 +76,8 @@ def _result(there: StagedPlace, secrets: dict[str, dict[str, str]], engine: Engi
 
 def _is_inline(job: JobDocument) -> bool:
     """Return whether a job runs in this process: where no Spark is at work here, unless the pipeline demands one."""
-    pyspark: Any = sys.modules.get("pyspark")
-    at_work = pyspark is not None and pyspark.SparkContext._active_spark_context is not None
-    return job.policy.engine == "inline" or (
-        job.policy.engine != "spark" and not at_work and _SPARK_SUBMIT not in os.environ
-    )
+    started = running_context() is not None or is_connected() or is_submitted()
+    return job.policy.engine == "inline" or (job.policy.engine != "spark" and not started)
 
 
 class _Shown:

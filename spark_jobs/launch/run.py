@@ -61,11 +61,14 @@ def _run(job: Any, secrets: dict[str, dict[str, str]], say: Say, *, inline: bool
     begun = _cpu_seconds()  # a process that serves batches has had others before
     from airflow_provider_cdc.core.errors import CdcError
     from spark_jobs.workers.garbage_collection import collect_seldom
+    from spark_jobs.workers.present_spark import is_connected, running_context
     from spark_jobs.workers.task_transport import shut_out_pandas
 
     collect_seldom()
     spark_secrets = secrets.pop("spark", {})
-    if not job.session and _running() is None:
+    if (
+        not job.session and running_context() is None and not (is_connected() and not inline)
+    ):  # whose sessions need pandas
         shut_out_pandas()
     from spark_jobs.driver.run_batch import failed  # has arrays made: only now
     from spark_jobs.sinks.registry import open_sink
@@ -121,21 +124,20 @@ def _inline() -> _Engine:
     return (lambda function, items: [function(item) for item in items]), (lambda: None), None, conf
 
 
-def _running() -> Any:
-    """Return the context that runs in this process, None without one; a platform's own is not ours to stop."""
-    pyspark: Any = sys.modules.get("pyspark")
-    return None if pyspark is None else pyspark.SparkContext._active_spark_context
-
-
 def _spark(job: Any, secrets: dict[str, dict[str, str]], properties: dict[str, str], say: Say, payload: str) -> _Engine:
     """Start Spark's bare context: rows never cross to the JVM; only the Spark reader and writer need a session.
 
     :param properties: those that no argument may hold.
     """
+    from spark_jobs.workers.connect import connected
     from spark_jobs.workers.module_path import prefer_installed
+    from spark_jobs.workers.present_spark import is_connected, running_context
     from spark_jobs.workers.progress import follow
 
-    context = hosts = _running()
+    if is_connected():
+        hand_out, stop, known = connected(job, payload, say)
+        return hand_out, stop, None, known
+    context = hosts = running_context()
     hadoop: dict[str, str] = {}
     if context is None:
         prefer_installed()
@@ -224,9 +226,11 @@ def _write(path: str, document: dict[str, Any]) -> None:
 
 def end(code: int) -> None:
     """End the process, unless it is a platform's own."""
+    from spark_jobs.workers.present_spark import running_context
+
     sys.stdout.flush()
     sys.stderr.flush()
-    if _running() is None:
+    if running_context() is None:
         # threads of a sink's library may abort the process while the interpreter shuts down; all is written and closed
         os._exit(code)
     if code:

@@ -206,3 +206,19 @@ def test_secrets_that_cannot_be_read_are_not_shown(broken: str, monkeypatch: pyt
     with pytest.raises(ConfigurationError) as caught:
         take_secrets()
     assert SALT not in str(caught.value)
+
+
+def test_a_batch_that_fail_on_refuses_stays_planned_and_unstarted(platform: Platform) -> None:
+    from airflow.providers.common.compat.sdk import AirflowFailException
+
+    from airflow_provider_cdc import CdcPlanOperator
+
+    platform.site.feed(0)
+    settings: dict[str, Any] = {"pipeline": platform.site.document(), "until": "now", "stage": True}
+    with pytest.raises(AirflowFailException, match="schema changes that fail_on names"):
+        CdcPlanOperator(task_id="stage", fail_on=["destructive"], **settings).execute({})
+    opened = Ledger(f"sqlite:///{platform.site.ledger}").open("shop")
+    assert opened is not None and opened.seq == 1
+    plan = CdcPlanOperator(task_id="stage", fail_on=["unknown"], **settings).execute({})
+    assert (plan["status"], plan["seq"], plan["ddl_total"] > 0) == ("staged", 1, True)
+    assert plan["arguments"] == platform.stage()["arguments"]
