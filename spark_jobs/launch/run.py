@@ -66,9 +66,8 @@ def _run(job: Any, secrets: dict[str, dict[str, str]], say: Say, *, inline: bool
 
     collect_seldom()
     spark_secrets = secrets.pop("spark", {})
-    if (
-        not job.session and running_context() is None and not (is_connected() and not inline)
-    ):  # whose sessions need pandas
+    by_connection = not inline and is_connected()  # its sessions need pandas
+    if not (job.session or by_connection or running_context()):
         shut_out_pandas()
     from spark_jobs.driver.run_batch import failed  # has arrays made: only now
     from spark_jobs.sinks.registry import open_sink

@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import re
+import sys
 from datetime import datetime
 from importlib import import_module
+from importlib.metadata import packages_distributions
 from typing import Any
 
 import pytest
 
 from tests.airflow.shop import ROOT
+from tests.architecture.distributions import normal
+from tests.architecture.imports import imports_below
 
 pytestmark = pytest.mark.airflow
 
@@ -50,6 +54,16 @@ def rendered(module: str) -> Any:
     operator: Any = names["run"]
     operator.render_template_fields({"ti": Pulled()})
     return operator
+
+
+def test_the_guide_names_the_packages_that_a_job_needs() -> None:
+    modules = {one.module.partition(".")[0] for one in imports_below("airflow_provider_cdc/core", "spark_jobs")}
+    modules -= {"airflow_provider_cdc", "spark_jobs", *sys.stdlib_module_names}
+    modules -= {"pyspark", "pyiceberg", "pydantic", "sqlalchemy"}  # of the platform, and of Iceberg tables
+    carriers = {**packages_distributions(), "google": ["protobuf"]}
+    (paragraph,) = re.findall(r"Both need the packages\n(.+?),\s*and\s+pyiceberg", GUIDE, re.DOTALL)
+    named = {normal(name) for name in re.split(r",\s*|\s+and\s+", paragraph)}
+    assert named == {*(normal(carriers[module][0]) for module in modules), "tzdata"}
 
 
 def test_databricks() -> None:
