@@ -133,9 +133,11 @@ class CdcPlanOperator(PipelineOperator):
         """Return the plan; skip what would run it where nothing has to be run."""
         from airflow_provider_cdc.operators.publish import CdcPublishOperator
 
+        if plan["status"] == "staged" or "ti" not in context:
+            return plan
         kinds = {task: getattr(task, "operator_class", type(task)) for task in self.downstream_list}  # of mapped ones
         between = [task.task_id for task, kind in kinds.items() if not issubclass(kind, CdcPublishOperator)]
-        if plan["status"] == "staged" or "ti" not in context or not between:
+        if not between:
             return plan
         self.log.info("nothing has to be run: skipping %s", ", ".join(between))
         context["ti"].xcom_push("return_value", plan)
