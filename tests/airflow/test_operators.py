@@ -27,7 +27,7 @@ from tests.system.verdict import doubled_commits
 from .dag_runs import Ran, run_steps
 from .dag_steps import Step
 from .ddl_topics import DDL_TOPICS, send_ddl
-from .example_steps import HOURLY, MINUTES, CatalogShop, example_steps, shop_of
+from .example_steps import HOURLY, MINUTES, REPORTED, CatalogShop, example_steps, shop_of
 from .shop import DATA, ROOT, Shop, rows, until
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def ran(filled: Broker, folder: Path, canal: Canal) -> dict[str, Ran]:
     _write(folder / "elsewhere.yaml", shop, {"name": "elsewhere", "sink": {"root": str(folder / "elsewhere")}})
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     own = {"SHOP_PIPELINE": str(folder / "elsewhere.yaml"), "PATH": path}
-    steps["elsewhere"] = Step("shop_elsewhere", HOUR, folder=str(examples), environment=own)
+    steps["elsewhere"] = Step("shop_elsewhere", REPORTED, folder=str(examples), environment=own)
     pipelines = folder / "pipelines"
     variables = {
         "SHOP_FOLDER": str(folder),
