@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.operators.doctor import CdcDoctorOperator
     from airflow_provider_cdc.operators.maintain import CdcMaintainOperator
     from airflow_provider_cdc.operators.plan import CdcPlanOperator
+    from airflow_provider_cdc.operators.publish import CdcPublishOperator
     from airflow_provider_cdc.operators.rebuild import CdcRebuildOperator
     from airflow_provider_cdc.operators.replay import CdcReplayOperator
     from airflow_provider_cdc.operators.sync import CdcSyncOperator
@@ -93,6 +94,7 @@ _HOMES = {
     "CdcDoctorOperator": "airflow_provider_cdc.operators.doctor",
     "CdcMaintainOperator": "airflow_provider_cdc.operators.maintain",
     "CdcPlanOperator": "airflow_provider_cdc.operators.plan",
+    "CdcPublishOperator": "airflow_provider_cdc.operators.publish",
     "CdcRebuildOperator": "airflow_provider_cdc.operators.rebuild",
     "CdcVerifyOperator": "airflow_provider_cdc.operators.verify",
     "CdcReplayOperator": "airflow_provider_cdc.operators.replay",
@@ -143,6 +145,7 @@ __all__ = [
     "CdcPipeline",
     "CdcPipelineLink",
     "CdcPlanOperator",
+    "CdcPublishOperator",
     "CdcRebuildOperator",
     "CdcReceivedSensor",
     "CdcReplayOperator",

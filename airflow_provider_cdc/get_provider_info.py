@@ -14,6 +14,7 @@ _OPERATORS = (
     "doctor",
     "maintain",
     "plan",
+    "publish",
     "rebuild",
     "replay",
     "sync",

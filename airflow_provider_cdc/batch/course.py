@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -30,6 +32,7 @@ class Course:
     :param log: the source's log (``batch.source_log``).
     :param started: when the request came, by the monotonic clock.
     :param left_over: batch that an earlier request left unfinished, as the present turn found it.
+    :param stopper: stops the request from outside.
     """
 
     pipeline: CdcPipeline
@@ -39,6 +42,7 @@ class Course:
     say: Reporter
     started: float
     left_over: Batch | None = None
+    stopper: Stopper = field(default_factory=Stopper)
 
     def seconds(self) -> float:
         """Return how long the request has taken so far."""
@@ -47,6 +51,33 @@ class Course:
     def finishes(self, batch: Batch) -> bool:
         """Return whether a batch is the one that an earlier request left unfinished."""
         return self.left_over is not None and batch.seq == self.left_over.seq
+
+    def next(self, request: Request) -> Batch | BatchResult:
+        """Return the batch that is to be carried out now, or the request's result if there is none."""
+        self.stopper.check()
+        self.left_over = self.ledger.open(self.pipeline.name)
+        batch = request.next_batch(self)
+        if isinstance(batch, BatchResult):
+            states = partial(table_states, self.ledger, self.pipeline.name)
+            return replace(
+                batch, warnings=register_tables(self.pipeline, self.lease, states, self.stopper.check) or None
+            )
+        return batch
+
+    def planned(self, batch: Batch) -> PlannedBatch:
+        """Return what takes a batch through its engine."""
+        config = self.log.client_config()
+        return PlannedBatch(self.pipeline, self.ledger, self.lease, batch, config, self.say, self.stopper)
+
+    def prepared(self, request: Request, batch: Batch) -> PlannedBatch:
+        """Return what takes a batch through its engine, with what the request asks for."""
+        from airflow_provider_cdc.batch.planner import made_again
+
+        run = self.planned(batch)
+        if self.finishes(batch):
+            run.documents.recreated = made_again(self.log, batch, self.pipeline.source.heartbeat_topic)
+        request.prepare(run, self, batch)
+        return run
 
 
 class Request(Protocol):
@@ -68,6 +99,26 @@ class Request(Protocol):
         ...
 
 
+@contextmanager
+def course_of(
+    pipeline: CdcPipeline, *, say: Say = print, kill: Stopper | None = None, owner: Owner | None = None
+) -> Iterator[Course]:
+    """Hold a pipeline's lease for the length of a block.
+
+    :param say: takes one line of progress.
+    :param kill: stops it from outside.
+    :param owner: who requests it, shown to others while the pipeline is leased; a later try of an Airflow task takes
+        over the lease of its dead one.
+    :raises BusyError: another holder has the pipeline's lease; names it.
+    """
+    stopper, started = kill or Stopper(), time.monotonic()
+    ledger = Ledger(ledger_url(pipeline.ledger))
+    seconds = pipeline.policy.lease_seconds
+    with reported(say) as reporter, ledger.lease(pipeline.name, owner or this_process(), seconds) as lease:
+        log = open_log(pipeline, right=held(lease, stopper.check))
+        yield Course(pipeline, ledger, lease, log, reporter, started, stopper=stopper)
+
+
 @recorded
 def carry_out(
     pipeline: CdcPipeline,
@@ -77,37 +128,20 @@ def carry_out(
     kill: Stopper | None = None,
     owner: Owner | None = None,
 ) -> BatchResult:
-    """Carry out batch after batch until a request has its result.
+    """Carry out batch after batch until a request has its result; parameters are those of :func:`course_of`.
 
-    :param say: takes one line of progress.
-    :param kill: stops it from outside.
-    :param owner: who requests it, shown to others while the pipeline is leased; a later try of an Airflow task takes
-        over the lease of its dead one.
     :raises BusyError: another holder has the pipeline's lease; names it.
     :raises CdcError: with a hint; nothing was committed.
     """
-    from airflow_provider_cdc.batch.planner import made_again
-
-    stopper, started = kill or Stopper(), time.monotonic()
-    ledger = Ledger(ledger_url(pipeline.ledger))
-    seconds = pipeline.policy.lease_seconds
-    with reported(say) as reporter, ledger.lease(pipeline.name, owner or this_process(), seconds) as lease:
-        log = open_log(pipeline, right=held(lease, stopper.check))
-        course = Course(pipeline, ledger, lease, log, reporter, started)
+    with course_of(pipeline, say=say, kill=kill, owner=owner) as course:
         while True:
-            stopper.check()
-            course.left_over = ledger.open(pipeline.name)
-            batch = request.next_batch(course)
+            batch = course.next(request)
             if isinstance(batch, BatchResult):
-                states = partial(table_states, ledger, pipeline.name)
-                return replace(batch, warnings=register_tables(pipeline, lease, states, stopper.check) or None)
-            run = PlannedBatch(pipeline, ledger, lease, batch, log.client_config(), reporter, stopper)
-            if course.finishes(batch):
-                run.documents.recreated = made_again(log, batch, pipeline.source.heartbeat_topic)
-            request.prepare(run, course, batch)
+                return batch
+            run = course.prepared(request, batch)
             outcome = run.carry_out()
             if outcome.status == ResultStatus.BEHIND:
-                reporter(take_over(ledger, lease, outcome.lake_batches))
+                course.say(take_over(course.ledger, course.lease, outcome.lake_batches))
                 continue
             result = request.result(course, batch, outcome, run.publish(outcome, course.seconds()))
             if result is not None:

@@ -28,6 +28,7 @@ class JobMaker:
     :param new_generation: record with which a new log of the source may begin.
     :param recreated: topics that were made again since the batch was planned.
     :param order: what the batch carries out for an operator.
+    :param staged: another platform runs the job, which knows how many tasks it runs at a time.
     """
 
     pipeline: CdcPipeline
@@ -38,6 +39,7 @@ class JobMaker:
     new_generation: str = ""
     recreated: list[str] = field(default_factory=list)
     order: BatchOrder | None = None
+    staged: bool = False
 
     @property
     def engine(self) -> str:
@@ -48,7 +50,7 @@ class JobMaker:
         """Return the job document, and the secrets that go with it another way."""
         from airflow_provider_cdc.core.formats.registry import portable_options
 
-        pipeline, batch, settings = self.pipeline, self.batch, self._settings()
+        pipeline, batch, settings = self.pipeline, self.batch, job_settings(self.pipeline, self.kafka)
         lake = self.ledger.lake(pipeline.name)
         job = JobDocument(
             pipeline=pipeline.name,
@@ -56,7 +58,7 @@ class JobMaker:
             created_at=batch.planned_at.isoformat(),
             sink_root=pipeline.sink.root,
             sink_type=pipeline.sink.type,
-            sink_options=settings["sink"][0],
+            sink_options=settings["sink"][0] if "sink" in settings else None,
             lake_root=pipeline.lake.root,
             format=pipeline.source.format,
             format_options=portable_options(pipeline.source.format, pipeline.source.options),
@@ -89,23 +91,6 @@ class JobMaker:
         )
         return job, {kind: secrets for kind, (_, secrets) in settings.items()}
 
-    def _settings(self) -> dict[str, tuple[dict[str, str], dict[str, str]]]:
-        """Return by what they are of the settings that are not secret, and those that may be."""
-        from airflow_provider_cdc.connections.kafka_config import SECRETS
-        from airflow_provider_cdc.connections.mask_salt import mask_settings
-        from airflow_provider_cdc.connections.schema_registry import registry_settings
-        from airflow_provider_cdc.core.schema_registry.client import SECRETS as REGISTRY_SECRETS
-
-        pipeline = self.pipeline
-        store = {**storage_options(pipeline.lake.storage_connection), **pipeline.lake.storage_options}
-        return {
-            "kafka": _apart(self.kafka, (*SECRETS, *STORE_SECRETS)),
-            "registry": _apart(registry_settings(pipeline.source.schema_registry), REGISTRY_SECRETS),
-            "storage": _apart(store),
-            "mask": _apart(mask_settings(pipeline.mask_connection), ("salt",)),
-            "sink": _apart(sink_options(pipeline.sink)),
-        }
-
     def _needs_session(self) -> bool:
         """Return whether the Spark reader or writer may be used; plain tasks start several seconds sooner."""
         policy = self.pipeline.policy
@@ -135,11 +120,34 @@ class JobMaker:
     def _parallelism(self) -> int:
         if self.pipeline.policy.parallelism:
             return self.pipeline.policy.parallelism
+        if self.staged:
+            return 0
         if self.engine == "inline":
             return 1
         from airflow_provider_cdc.engine.spark import local_cores
 
         return local_cores(spark_target(self.pipeline.spark.connection).master)
+
+
+def job_settings(pipeline: CdcPipeline, kafka: Mapping[str, str]) -> dict[str, tuple[dict[str, str], dict[str, str]]]:
+    """Return by what they are of a job's settings that are not secret, and those that may be.
+
+    :param kafka: configuration of a client of the source, secrets included.
+    """
+    from airflow_provider_cdc.connections.kafka_config import SECRETS
+    from airflow_provider_cdc.connections.mask_salt import mask_settings
+    from airflow_provider_cdc.connections.schema_registry import registry_settings
+    from airflow_provider_cdc.core.schema_registry.client import SECRETS as REGISTRY_SECRETS
+
+    store = {**storage_options(pipeline.lake.storage_connection), **pipeline.lake.storage_options}
+    tables = sink_options(pipeline.sink)
+    return {
+        "kafka": _apart(kafka, (*SECRETS, *STORE_SECRETS)),
+        "registry": _apart(registry_settings(pipeline.source.schema_registry), REGISTRY_SECRETS),
+        "storage": _apart(store),
+        "mask": _apart(mask_settings(pipeline.mask_connection), ("salt",)),
+        **({} if tables == store else {"sink": _apart(tables)}),
+    }
 
 
 def _apart(options: Mapping[str, str], names: Collection[str] = STORE_SECRETS) -> tuple[dict[str, str], dict[str, str]]:

@@ -150,17 +150,21 @@ class PlannedBatch:
                 yield Path(folder)
             return
         holder, folder_of_pipeline = f"{self._ledger.id}-{self._lease.token}", Path(root) / "_cdc" / self._pipeline.name
-        self._demand_same_lake(folder_of_pipeline / "lake.json")
+        with suppress(OSError):
+            self.demand_same_lake((folder_of_pipeline / "lake.json").read_bytes())
         own = folder_of_pipeline / "jobs" / str(self._batch.seq) / holder
         with _writing(root):
             own.mkdir(parents=True, exist_ok=True)
             (own / "job.json").touch()
         yield own
 
-    def _demand_same_lake(self, file: Path) -> None:
-        """Refuse a copied or moved lake before a document is written to it; the engine looks again, and at all else."""
-        with suppress(OSError, ValueError, TypeError):
-            there = LakeIdentity.from_document(json.loads(file.read_text()))
+    def demand_same_lake(self, document: bytes | None) -> None:
+        """Refuse a copied or moved lake before a document is written to it; the engine looks again, and at all else.
+
+        :param document: ``lake.json`` as it is there, None for none.
+        """
+        with suppress(ValueError, TypeError):
+            there = LakeIdentity.from_document(json.loads(document or b""))
             known = self._ledger.lake(self._pipeline.name)
             mine = None if known is None else LakeIdentity.from_document(known)
             pipeline = self._pipeline
@@ -168,7 +172,7 @@ class PlannedBatch:
 
     # ---- engine
 
-    def _started_application(self, application_id: str) -> None:
+    def started_application(self, application_id: str) -> None:
         """Record and report the Spark application; the batch does not depend on it."""
         try:
             self._ledger.started_application(self._lease, self._batch.seq, application_id)
@@ -191,7 +195,7 @@ class PlannedBatch:
                 self._say,
                 self._stopper,
                 job.session,
-                self._started_application,
+                self.started_application,
                 session_on_s3=job.session and job.on_s3,
                 on_progress=self._recording(show),
             )

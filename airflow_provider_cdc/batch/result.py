@@ -100,6 +100,7 @@ class BatchResult(Document):
     :param error: why the batch failed; ``Transient`` where the same batch may succeed later.
     :param repeated: the batch was committed by an earlier request.
     :param batches: number of batches that the request became; the other members are of all of them.
+    :param more: the batch is committed, and the request that was staged needs further ones.
     :param warnings: what a catalog that tables are registered in did not do; it is tried again with the next batch.
     """
 
@@ -128,6 +129,7 @@ class BatchResult(Document):
     error: CdcError | None = None
     repeated: bool | None = None
     batches: int | None = None
+    more: bool | None = None
     warnings: list[str] | None = None
 
     def document(self) -> dict[str, Any]:

@@ -52,12 +52,12 @@ def run_batch(
     :raises BusyError: another holder has the pipeline's lease; names it.
     :raises CdcError: with a hint; nothing was committed.
     """
-    request = _NewestChanges(until, accept_loss, new_generation, on_start, on_application)
+    request = NewestChanges(until, accept_loss, new_generation, on_start, on_application)
     return carry_out(pipeline, request, say=say, kill=kill, owner=owner)
 
 
 @dataclass(slots=True)
-class _NewestChanges:
+class NewestChanges:
     """Ask for all changes up to a time; parameters are those of :func:`run_batch`.
 
     :ivar began: when the request came: one without a time asks for what was in the log then.
@@ -65,10 +65,10 @@ class _NewestChanges:
     """
 
     until: datetime | None
-    accept_loss: bool
-    new_generation: str
-    on_start: Callable[[Batch], None] | None
-    on_application: Callable[[str], None]
+    accept_loss: bool = False
+    new_generation: str = ""
+    on_start: Callable[[Batch], None] | None = None
+    on_application: Callable[[str], None] = lambda application_id: None
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
     parts: list[BatchResult] = field(default_factory=list)
 
@@ -81,7 +81,7 @@ class _NewestChanges:
         if not batch.committed:
             return batch
         if course.left_over is not None:  # nothing may be planned before the batch of another request is finished
-            return _already_done(course, batch)
+            return already_done(course, batch)
         unsettled = Unsettled(pipeline, ledger, lease)
         unsettled.end_grace(say)
         if unsettled.waiting and ran_engine(batch):
@@ -93,7 +93,7 @@ class _NewestChanges:
             say(f"nothing new, but {reason}")
             batch = plan_settling(ledger, lease, pipeline.name)
         else:
-            return joined(self.parts) if self.parts else _already_done(course, batch)
+            return joined(self.parts) if self.parts else already_done(course, batch)
         self.until = None
         return batch
 
@@ -106,11 +106,11 @@ class _NewestChanges:
 
     def result(self, course: Course, batch: Batch, outcome: Result, result: BatchResult) -> BatchResult | None:
         """Return the result of the request, None where another batch has to follow."""
-        if self._is_abandoned(course, batch, result):
+        if self.abandons(course, batch, result):
             return None
         if result.status == ResultStatus.FAILED:
             return result
-        if _ends(batch, self.until, self.began):
+        if self.ends_with(batch):
             return joined([*self.parts, result])
         if batch.cut_at is None:
             # A batch left over from another request was finished first; this request comes next.
@@ -120,7 +120,13 @@ class _NewestChanges:
         course.say(f"batch {batch.seq} holds what came up to {batch.cut_at.isoformat()}; continuing with the next part")
         return None
 
-    def _is_abandoned(self, course: Course, batch: Batch, result: BatchResult) -> bool:
+    def ends_with(self, batch: Batch) -> bool:
+        """Return whether a batch is the last one that the request needs."""
+        if self.until is not None:
+            return batch.until == self.until
+        return batch.cut_at is None or batch.cut_at >= self.began + timedelta(milliseconds=SLACK_MS)
+
+    def abandons(self, course: Course, batch: Batch, result: BatchResult) -> bool:
         """Give up a batch of an earlier request that can never be carried out; return whether that is so."""
         lost = result.error is not None and result.error.code in LOG_LOST
         if self.accept_loss and course.left_over is not None and result.error is not None and lost:
@@ -148,17 +154,7 @@ def _was_of_other_topics(pipeline: CdcPipeline, batch: Batch, result: BatchResul
     return not read <= mine
 
 
-def _ends(batch: Batch, until: datetime | None, began: datetime) -> bool:
-    """Return whether a batch is the last one that a request needs.
-
-    :param began: when the request came: one without a time asks for what was in the log then, however much comes since.
-    """
-    if until is not None:
-        return batch.until == until
-    return batch.cut_at is None or batch.cut_at >= began + timedelta(milliseconds=SLACK_MS)
-
-
-def _already_done(course: Course, batch: Batch) -> BatchResult:
+def already_done(course: Course, batch: Batch) -> BatchResult:
     """Return the result of a batch that is committed already."""
     states = table_states(course.ledger, batch.pipeline)
     return from_ledger(batch, states.values(), course.seconds())

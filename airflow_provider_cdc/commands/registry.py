@@ -254,6 +254,12 @@ VERBS = (
         "go on with a lake that was copied or moved: the one at the root is the pipeline's from now on",
         (_PIPELINE, _JSON),
     ),
+    Verb(
+        "secrets",
+        "secrets:secrets",
+        "write the secrets of the pipeline's jobs to a new file, for the store of a platform that runs staged jobs",
+        (_PIPELINE, Argument("file", metavar="FILE", help="a new file, that only you may read")),
+    ),
     Verb("plan", "sync:plan", "show what the next batch would read, without recording it", _PLAN),
     Verb("decode", "decode:decode", "decode recorded records and print their changes", _DECODE),
     Verb("detect", "detect:detect", "detect the wire format of recorded records; exits with 3 if undecided", _DETECT),

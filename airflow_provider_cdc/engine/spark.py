@@ -35,6 +35,7 @@ from airflow_provider_cdc.engine.task import (
     LAST_LINES,
     PROCESS_SETTINGS,
     EngineTask,
+    conf_text,
     die_with_parent,
     read_result,
 )
@@ -246,7 +247,7 @@ def _conf(
             conf["spark.python.daemon.module"] = "spark_jobs.workers.daemon"
     else:
         conf |= {f"spark.executorEnv.{name}": value for name, value in PROCESS_SETTINGS.items()}
-    stated = {key: _text(value) for key, value in settings.conf.items()}
+    stated = {key: conf_text(value) for key, value in settings.conf.items()}
     if task.session:
         conf["spark.driver.memory"] = "2g"
         if jars := _jars(task, stated, _binary(target)):
@@ -269,10 +270,6 @@ def _jars(task: EngineTask, stated: Mapping[str, str], binary: str) -> list[Path
     java = find_java().executable
     with writing(jar_cache()):
         return [jar for lock in locks for jar in fetch(lock, jar_cache(), java, task.say)]
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _hook(

@@ -32,6 +32,12 @@ PROCESS_SETTINGS: Mapping[str, str] = {
     "MIMALLOC_ALLOW_THP": "0",
 }
 
+
+def conf_text(value: object) -> str:
+    """Return a value of Spark's configuration as a text."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 # Looked up before any fork: loading a library between fork and exec may hang.
 try:
     _PRCTL: Any = ctypes.CDLL(None, use_errno=True).prctl

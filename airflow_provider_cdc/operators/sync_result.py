@@ -42,6 +42,10 @@ def problem_of(result: BatchResult, on_parked: str, on_waiting: str, log: Any, f
         if tables or result.status == outcome:
             shown = "; ".join(f"{name}: {reason}" for name, reason in islice(reasons.items(), _SHOWN))
             ends.setdefault(how, []).append(f"tables {verb}: {shown}")
+    if result.more:
+        ends.setdefault("fail", []).append(
+            "the request needs further ones: clear the task that stages them, and those behind it"
+        )
     for how, kind in (("fail", AirflowFailException), ("skip", AirflowSkipException)):
         if how in ends:
             return kind(printable(f"batch {result.seq} is committed, but {'; '.join(ends[how])}"))

@@ -80,5 +80,5 @@ def folded_rows_file(pipeline: str) -> str:
 
 
 def jobs_folder(pipeline: str) -> str:
-    """Return the folder of the job documents, which is only on a local path."""
+    """Return the folder of the job documents."""
     return f"_cdc/{pipeline}/jobs"

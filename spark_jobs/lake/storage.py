@@ -15,7 +15,7 @@ from pyarrow import fs
 
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError, first_line
 from airflow_provider_cdc.core.json_documents import json_bytes, json_data
-from airflow_provider_cdc.core.lake.durable_files import create_file, sync_folder, synced_part
+from airflow_provider_cdc.core.lake.durable_files import create_file, replace_file
 from airflow_provider_cdc.core.lake.object_store import (
     ObjectFile,
     ObjectUpload,
@@ -192,10 +192,7 @@ class Storage:
             if not self._local:
                 put_object(self._objects, name, content)
                 return
-            part = synced_part(target, content, durable=durable)
-            os.replace(part, target)
-            if durable:
-                sync_folder(target)
+            replace_file(target, content, durable=durable)
 
     def create_json(self, name: str, data: Any) -> bool:
         """Write a document unless one is there; of several writers exactly one succeeds.

@@ -13,10 +13,13 @@ import re
 import resource
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
+
+Say = Callable[[str], None]
 
 _REDACTION = "spark.redaction.regex"  # names of properties that Spark hides; its default covers ours
 
@@ -24,41 +27,22 @@ _REDACTION = "spark.redaction.regex"  # names of properties that Spark hides; it
 def main(arguments: Sequence[str]) -> int:
     """Run one batch; the result document says what came of it, the exit code only whether there is one."""
     parser = argparse.ArgumentParser(description="Carry out one CDC batch.")
-    parser.add_argument("job", help="job document (JSON file)")
-    parser.add_argument("result", help="where the result document goes")
+    parser.add_argument("job", help="job document (JSON file), or folder or URL of a staged job")
+    parser.add_argument("result", nargs="?", help="where the result document goes; a staged job has it in its folder")
     parser.add_argument("--inline", action="store_true", help="run the tasks in this process, without Spark")
+    parser.add_argument("--store", action="append", default=[], metavar="NAME=VALUE", help="option of the lake's store")
+    parser.add_argument("--payload", default="", help="zip with the code, for executors that lack it")
     options = parser.parse_args(arguments)
-    begun = _cpu_seconds()  # a process that serves batches has had others before
-    from airflow_provider_cdc.core.documents import SECRETS_VARIABLE, JobDocument
-    from airflow_provider_cdc.core.errors import CdcError
-    from spark_jobs.workers.garbage_collection import collect_seldom
-    from spark_jobs.workers.task_transport import shut_out_pandas
+    from airflow_provider_cdc.core.documents import JobDocument, take_secrets
 
-    collect_seldom()
+    if options.result is None:
+        from spark_jobs.driver.staged_run import run_staged
+
+        store = dict(option.split("=", 1) for option in options.store)
+        return run_staged(options.job, store, partial(_run, payload=options.payload), _say)
     with open(options.job, encoding="utf-8") as file:
         job = JobDocument.from_document(json.load(file))
-    secrets = json.loads(os.environ.pop(SECRETS_VARIABLE, "{}"))
-    spark_secrets = secrets.pop("spark", {})
-    if not job.session:
-        shut_out_pandas()
-    from spark_jobs.driver.run_batch import failed  # has arrays made: only now
-    from spark_jobs.sinks.registry import open_sink
-    from spark_jobs.workers.encryption import demand_encryption
-    from spark_jobs.workers.progress import step_reports
-
-    run, stop, session, conf = _inline() if options.inline else _spark(job, secrets, spark_secrets)
-    try:
-        demand_encryption(conf, secrets)
-        if session is not None and (spark_side := open_sink(job, secrets).spark) is not None:
-            spark_side.demand_libraries(job, session.sparkContext)
-        # a cluster keeps the lines of a driver that runs in it
-        with step_reports(_say, 30.0 if conf.get("spark.submit.deployMode") == "cluster" else 1.0):
-            result = _carried_out(job, secrets, run, session)
-    except CdcError as error:
-        result = failed(job, error)
-    finally:
-        stop()
-    result.cpu_seconds = round(_cpu_seconds() - begun, 3)
+    result = _run(job, take_secrets(), _say, inline=options.inline)
     try:
         _write(options.result, result.document())
     except OSError as error:
@@ -67,7 +51,49 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _carried_out(job: Any, secrets: dict[str, dict[str, str]], run: Callable[..., list[Any]], session: Any) -> Any:
+def _run(job: Any, secrets: dict[str, dict[str, str]], say: Say, *, inline: bool, payload: str = "") -> Any:
+    """Run a job and return its result.
+
+    :param say: takes one line of progress.
+    :param inline: in this process, without Spark.
+    :param payload: zip with the code, for executors that lack it.
+    """
+    begun = _cpu_seconds()  # a process that serves batches has had others before
+    from airflow_provider_cdc.core.errors import CdcError
+    from spark_jobs.workers.garbage_collection import collect_seldom
+    from spark_jobs.workers.present_spark import is_connected, running_context
+    from spark_jobs.workers.task_transport import shut_out_pandas
+
+    collect_seldom()
+    spark_secrets = secrets.pop("spark", {})
+    by_connection = not inline and is_connected()  # its sessions need pandas
+    if not (job.session or by_connection or running_context()):
+        shut_out_pandas()
+    from spark_jobs.driver.run_batch import failed  # has arrays made: only now
+    from spark_jobs.sinks.registry import open_sink
+    from spark_jobs.workers.encryption import demand_encryption
+    from spark_jobs.workers.progress import step_reports
+
+    run, stop, session, conf = _inline() if inline else _spark(job, secrets, spark_secrets, say, payload)
+    job.parallelism = job.parallelism or int(conf["spark.default.parallelism"])
+    try:
+        demand_encryption(conf, secrets)
+        if session is not None and (spark_side := open_sink(job, secrets).spark) is not None:
+            spark_side.demand_libraries(job, session.sparkContext)
+        # a cluster keeps the lines of a driver that runs in it
+        with step_reports(say, 30.0 if conf.get("spark.submit.deployMode") == "cluster" else 1.0):
+            result = _carried_out(job, secrets, run, session, say)
+    except CdcError as error:
+        result = failed(job, error)
+    finally:
+        stop()
+    result.cpu_seconds = round(_cpu_seconds() - begun, 3)
+    return result
+
+
+def _carried_out(
+    job: Any, secrets: dict[str, dict[str, str]], run: Callable[..., list[Any]], session: Any, say: Say
+) -> Any:
     """Return the result of what a job asks for."""
     from airflow_provider_cdc.core.documents import Adoption, Look, Maintenance, Probe
     from spark_jobs.driver.maintenance import maintain
@@ -85,7 +111,7 @@ def _carried_out(job: Any, secrets: dict[str, dict[str, str]], run: Callable[...
             return adopt(job, secrets)
         case Probe():
             return probe(job, secrets, run)
-    return sync(job, secrets, run, _say, session)
+    return sync(job, secrets, run, say, session)
 
 
 # run tasks, stop, session or None, Spark's configuration
@@ -93,27 +119,38 @@ _Engine = tuple[Callable[..., list[Any]], Callable[[], None], Any, dict[str, str
 
 
 def _inline() -> _Engine:
-    return (lambda function, items: [function(item) for item in items]), (lambda: None), None, {"spark.master": "local"}
+    conf = {"spark.master": "local", "spark.default.parallelism": "1"}
+    return (lambda function, items: [function(item) for item in items]), (lambda: None), None, conf
 
 
-def _spark(job: Any, secrets: dict[str, dict[str, str]], properties: dict[str, str]) -> _Engine:
+def _spark(job: Any, secrets: dict[str, dict[str, str]], properties: dict[str, str], say: Say, payload: str) -> _Engine:
     """Start Spark's bare context: rows never cross to the JVM; only the Spark reader and writer need a session.
 
     :param properties: those that no argument may hold.
     """
+    from spark_jobs.workers.connect import connected
     from spark_jobs.workers.module_path import prefer_installed
+    from spark_jobs.workers.present_spark import is_connected, running_context
     from spark_jobs.workers.progress import follow
 
-    prefer_installed()
-    from pyspark import SparkContext
+    if is_connected():
+        hand_out, stop, known = connected(job, payload, say)
+        return hand_out, stop, None, known
+    context = hosts = running_context()
+    hadoop: dict[str, str] = {}
+    if context is None:
+        prefer_installed()
+        from pyspark import SparkContext
 
-    conf, hadoop = _settings(job, secrets, properties)
-    context = SparkContext.getOrCreate(conf)
-    context.setLogLevel("WARN")
+        conf, hadoop = _settings(job, secrets, properties)
+        context = SparkContext.getOrCreate(conf)
+        context.setLogLevel("WARN")
     # Only now: what Spark starts with is in its event log, and on YARN a file on the disk of each node.
     for key, value in hadoop.items():
         context._jsc.hadoopConfiguration().set(key, value)
-    _say(f"Spark application {context.applicationId}")
+    if payload:
+        context.addPyFile(payload)
+    say(f"Spark application {context.applicationId}")
 
     counts = context.accumulator(0), context.accumulator(0)
     follow(lambda: (counts[0].value, counts[1].value))
@@ -131,8 +168,9 @@ def _spark(job: Any, secrets: dict[str, dict[str, str]], properties: dict[str, s
     if job.session:
         from pyspark.sql import SparkSession
 
-        session = SparkSession(context)
-    return run, context.stop, session, dict(context.getConf().getAll())
+        session = SparkSession(context) if hosts is None else SparkSession.builder.getOrCreate()
+    width = {"spark.default.parallelism": str(context.defaultParallelism)}
+    return run, (lambda: None) if hosts else context.stop, session, {**dict(context.getConf().getAll()), **width}
 
 
 def _settings(
@@ -185,9 +223,18 @@ def _write(path: str, document: dict[str, Any]) -> None:
     os.replace(part, path)
 
 
-if __name__ == "__main__":
-    code = main(sys.argv[1:])
+def end(code: int) -> None:
+    """End the process, unless it is a platform's own."""
+    from spark_jobs.workers.present_spark import running_context
+
     sys.stdout.flush()
     sys.stderr.flush()
-    # threads of a sink's library may abort the process while the interpreter shuts down; all is written and closed
-    os._exit(code)
+    if running_context() is None:
+        # threads of a sink's library may abort the process while the interpreter shuts down; all is written and closed
+        os._exit(code)
+    if code:
+        raise SystemExit(code)
+
+
+if __name__ == "__main__":
+    end(main(sys.argv[1:]))

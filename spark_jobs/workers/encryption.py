@@ -10,6 +10,10 @@ from airflow_provider_cdc.core.errors import ConfigurationError
 ALLOW_UNENCRYPTED = "spark.airflowCdc.allowUnencrypted"
 """Key of Spark's configuration with which a pipeline's author accepts that secrets travel readable."""
 
+_CIPHERS = ("spark.network.crypto.enabled", "spark.authenticate.enableSaslEncryption")
+RELEVANT = ("spark.master", "spark.authenticate", "spark.ssl.rpc.enabled", *_CIPHERS, ALLOW_UNENCRYPTED)
+"""Keys of Spark's configuration that decide."""
+
 
 def demand_encryption(conf: Mapping[str, str], secrets: Mapping[str, Mapping[str, str]]) -> None:
     """Refuse to send secrets through a cluster whose processes talk to each other in the clear.
@@ -33,8 +37,7 @@ def demand_encryption(conf: Mapping[str, str], secrets: Mapping[str, Mapping[str
 
 def _encrypted(conf: Mapping[str, str]) -> bool:
     """Return whether Spark encrypts RPC (Spark's manual, Security: SSL, or authentication with AES or SASL)."""
-    ciphers = ("spark.network.crypto.enabled", "spark.authenticate.enableSaslEncryption")
-    aes = _on(conf, "spark.authenticate") and any(_on(conf, key) for key in ciphers)
+    aes = _on(conf, "spark.authenticate") and any(_on(conf, key) for key in _CIPHERS)
     return aes or _on(conf, "spark.ssl.rpc.enabled")
 
 

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
+import sys
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,16 +17,18 @@ import yaml
 from deltalake import DeltaTable
 
 from airflow_provider_cdc import CdcSyncOperator
+from airflow_provider_cdc.demo.truth import differing, load
 from tests.airflow.installed import has_airflow
 from tests.canal.recorded_session import entries, session_of
 from tests.canal.server import Canal, serving
 from tests.services.rest_catalog import shared_catalog
+from tests.system.verdict import doubled_commits
 
 from .dag_runs import Ran, run_steps
 from .dag_steps import Step
 from .ddl_topics import DDL_TOPICS, send_ddl
-from .example_steps import HOURLY, MINUTES, CatalogShop, example_steps, shop_of
-from .shop import ROOT, Shop, rows, until
+from .example_steps import HOURLY, MINUTES, REPORTED, CatalogShop, example_steps, shop_of
+from .shop import DATA, ROOT, Shop, rows, until
 
 if TYPE_CHECKING:
     from tests.services.broker import Broker
@@ -36,10 +40,13 @@ import os
 from datetime import datetime, timedelta
 from pathlib import Path
 from airflow.sdk import DAG, Asset, AssetAlias
-from airflow_provider_cdc import CdcDoctorOperator, CdcPipeline, CdcPlanOperator, CdcSyncOperator, cdc_asset
+from airflow.providers.standard.operators.bash import BashOperator
+from airflow_provider_cdc import (
+    CdcDoctorOperator, CdcPipeline, CdcPlanOperator, CdcPublishOperator, CdcSyncOperator, cdc_asset,
+)
 
 folder = Path(os.environ["SHOP_FOLDER"])
-shop, torn, ddl = (CdcPipeline.from_yaml(folder / f"{name}.yaml") for name in ("shop", "torn", "ddl"))
+shop, torn, ddl, away = (CdcPipeline.from_yaml(folder / f"{name}.yaml") for name in ("shop", "torn", "ddl", "away"))
 outlets = [Asset("tables"), cdc_asset(shop), AssetAlias("each table")]
 args = dict(schedule=None, start_date=datetime(2026, 1, 1))
 at = "{{ dag_run.conf['until'] }}"
@@ -66,6 +73,21 @@ with DAG("plans", **args):
     CdcPlanOperator(task_id="plan", pipeline=ddl, until="now")
     CdcPlanOperator(task_id="refuse", pipeline=ddl, until="now", fail_on=["destructive"])
     CdcDoctorOperator(task_id="doctor", pipeline=ddl)
+with DAG("away", **args):
+    stage = CdcPlanOperator(task_id="stage", pipeline=away, until=at, stage=True)
+    # as the operator of another provider does it; its first try is killed once the batch has landed
+    run = BashOperator(task_id="run", retries=1, retry_delay=timedelta(0), append_env=True, bash_command='''
+        {% set plan = ti.xcom_pull("stage") %}
+        "$PYTHON" -m airflow_provider_cdc.job {% for argument in plan["arguments"] %} '{{ argument }}'{% endfor %} &
+        job=$! manifest='{{ plan["job"] }}/../../../log/00000001/manifest.json'
+        if [ {{ ti.try_number }} = 1 ]; then
+            until [ -e "$manifest" ]; do sleep 0.02; done
+            kill -9 $job
+        fi
+        wait $job''')
+    publish = CdcPublishOperator(task_id="publish", pipeline=away, plan=stage.output,
+                                 outlets=[cdc_asset(away), AssetAlias("each table of away")])
+    stage >> run >> publish
 """
 
 
@@ -106,6 +128,7 @@ def ran(filled: Broker, folder: Path, canal: Canal) -> dict[str, Ran]:
     ddl_topic, rows_topic = DDL_TOPICS
     own = {"name": "ddl", "source": {"topics": [rows_topic], "schema_topic": ddl_topic, "heartbeat_topic": None}}
     _write(folder / "ddl.yaml", shop, own)
+    _write(folder / "away.yaml", shop, {"name": "away"})
     (folder / "pipelines").mkdir()
     for name in ("shop", "second"):
         _write(folder / "pipelines" / f"{name}.yaml", shop, {"name": name})
@@ -136,13 +159,21 @@ def ran(filled: Broker, folder: Path, canal: Canal) -> dict[str, Ran]:
         "mapped": Step("mapped", day(1), second),
         "from a file": Step("from_a_file", day(1)),
         "plans": Step("plans", day(1)),
+        "away": Step("away", day(1), second),
+        "away again": Step("away", day(2), second),
         **{name: Step("shop_sync" if name == "shop_events" else name, HOUR, folder=str(examples)) for name in EXAMPLES},
     }
+    shutil.copy(ROOT / "example_dags" / "shop_elsewhere.py", examples)
+    _write(folder / "elsewhere.yaml", shop, {"name": "elsewhere", "sink": {"root": str(folder / "elsewhere")}})
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    own = {"SHOP_PIPELINE": str(folder / "elsewhere.yaml"), "PATH": path}
+    steps["elsewhere"] = Step("shop_elsewhere", REPORTED, folder=str(examples), environment=own)
     pipelines = folder / "pipelines"
     variables = {
         "SHOP_FOLDER": str(folder),
         "SHOP_PIPELINE": str(pipelines / "shop.yaml"),
         "CDC_PIPELINES": str(pipelines),
+        "PYTHON": sys.executable,
     }
     steps |= example_steps(folder, filled)
     with serving(canal) as port:
@@ -437,3 +468,31 @@ def test_a_parked_table_fails_its_check_alone(ran: dict[str, Ran], folder: Path)
     assert check("shop.orders")[0]["passed"]
     with pytest.raises(AirflowFailException, match=r"no_parked: shop\.customers parked: \[sink\.not_ours\]"):
         check("shop.customers")
+
+
+# ---- a batch that another provider's operator runs
+
+
+def test_a_batch_that_another_operator_runs_is_equal_although_it_was_killed(ran: dict[str, Ran], folder: Path) -> None:
+    away, lake = ran["away"], folder / f"lake of {folder.name} away"
+    assert away.tasks == {"stage": "success", "run": "success", "publish": "success"} and away.tries["run"] == 2
+    assert (away.values["publish"]["status"], away.values["publish"]["seq"]) == ("done", 1)
+    for source in load(DATA / "source_at" / "1.jsonl.xz"):
+        assert differing(source, DeltaTable(str(lake / source.database / source.table)).to_pyarrow_table()) == []
+    assert doubled_commits(lake) == []
+    (cut,) = away.extras("cdc://away")
+    assert (cut["seq"], cut["consistent"]) == (1, True)
+    tables = {f"cdc://away/{line['database']}/{line['table']}" for line in away.values["publish"]["tables"]}
+    assert tables >= {uri for uri, _ in away.events if uri.count("/") == 4} != set()
+
+
+def test_the_example_runs_its_batch_by_another_operator(ran: dict[str, Ran]) -> None:
+    elsewhere = ran["elsewhere"]
+    assert elsewhere.tasks == {"stage": "success", "run": "success", "publish": "success"}
+    assert elsewhere.values["publish"]["status"] == "done" and len(elsewhere.extras("shop_tables")) == 1
+
+
+def test_where_nothing_has_to_be_run_the_other_operator_is_skipped_and_the_result_is_there(ran: dict[str, Ran]) -> None:
+    again = ran["away again"]
+    assert again.tasks == {"stage": "success", "run": "skipped", "publish": "success"}
+    assert (again.values["stage"]["status"], again.values["publish"]["repeated"]) == ("done", True)

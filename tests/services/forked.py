@@ -30,6 +30,11 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], folder: Path) 
     return _forked(_command, arguments, environment, folder)
 
 
+def run_staged(arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> tuple[int, str, str]:
+    """Run a staged job as a platform does; return its exit code, output and error output."""
+    return _forked(_launched, arguments, environment, folder)
+
+
 def run_engine(task: Any, arguments: Sequence[str], forward: Callable[[str], None]) -> int:
     """Run an inline engine in place of ``engine.inline.start``; its lines are forwarded when it has ended."""
     code, out, err = _forked(_launched, arguments, task.environment(), Path.cwd())

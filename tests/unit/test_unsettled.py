@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_cdc.batch.course import Course
 from airflow_provider_cdc.batch.result import BatchResult
-from airflow_provider_cdc.batch.runner import _NewestChanges
+from airflow_provider_cdc.batch.runner import NewestChanges
 from airflow_provider_cdc.batch.unsettled import Unsettled
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import TableState
@@ -93,7 +93,7 @@ def test_waiting_makes_no_batch_unless_the_log_has_something_new(tmp_path: Path)
 
     def request(end: int, lease: Lease) -> Batch | BatchResult:
         course = Course(shop, ledger, lease, Log(end), lambda line: None, 0.0)
-        return _NewestChanges(TEN, False, "", None, lambda name: None).next_batch(course)
+        return NewestChanges(TEN).next_batch(course)
 
     with ledger.lease("shop", "ann", 30) as lease:
         batch = ledger.plan(lease, {"t": {0: 0}}, {"t": {0: 10}}, TEN, topics={"t": "id"})

@@ -29,10 +29,18 @@ from airflow_provider_cdc.core.documents.result import (
     TableLine,
     TableMaintenance,
 )
+from airflow_provider_cdc.core.documents.staged_job import (
+    SECRETS_FILE_VARIABLE,
+    StagedJob,
+    secret_names,
+    take_secrets,
+)
+from airflow_provider_cdc.core.documents.staged_place import StagedPlace
 from airflow_provider_cdc.core.documents.table_state import TableState
 
 __all__ = [
     "DOCUMENT_VERSION",
+    "SECRETS_FILE_VARIABLE",
     "SECRETS_VARIABLE",
     "TABLE_ROWS",
     "Adoption",
@@ -55,7 +63,11 @@ __all__ = [
     "RebuildSource",
     "Replay",
     "Result",
+    "StagedJob",
+    "StagedPlace",
     "TableLine",
     "TableMaintenance",
     "TableState",
+    "secret_names",
+    "take_secrets",
 ]

@@ -34,7 +34,7 @@ class JobDocument(Document):
     :param tables: per-table rules by ``database.table``.
     :param target: rules that name tables in the target.
     :param created_at: ISO time of planning, the batch's only clock.
-    :param parallelism: tasks that run at a time.
+    :param parallelism: tasks that run at a time; 0 leaves it to the engine.
     :param until: ISO time of the request: later schema changes stay for later batches; None takes all there are.
     :param cut_at: ISO time at which a larger request was cut, in place of ``until``: other batches of it follow.
     :param session: Spark was started with the jars that the Spark reader and the Spark writer need.

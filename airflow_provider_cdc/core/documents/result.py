@@ -217,6 +217,11 @@ class Result(Document):
     cpu_seconds: float | None = None
     version: int = DOCUMENT_VERSION
 
+    @property
+    def is_final(self) -> bool:
+        """Return whether the same job need not run again."""
+        return self.error is None and self.status != ResultStatus.BEHIND
+
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
         error = {"transient": False} if self.error is None else error_members(self.error)

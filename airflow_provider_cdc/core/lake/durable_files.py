@@ -38,6 +38,16 @@ def sync_folder(path: str) -> None:
         os.close(folder)
 
 
+def replace_file(target: str, content: bytes, *, durable: bool = True) -> None:
+    """Write a file, or replace it.
+
+    :param durable: whether to wait until the disk has it.
+    """
+    os.replace(synced_part(target, content, durable=durable), target)
+    if durable:
+        sync_folder(target)
+
+
 def make_folder(path: str) -> None:
     """Create a folder with those above it, and wait until the disk has their names."""
     missing = []

@@ -10,24 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import uuid
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from airflow_provider_cdc.core.errors import BusyError, SinkError, UnavailableError, first_line
-from airflow_provider_cdc.core.lake.durable_files import create_file, make_folder
-from airflow_provider_cdc.core.lake.object_store import create_object, object_names, open_objects, read_object
-from airflow_provider_cdc.core.lake.roots import canonical_root
-from airflow_provider_cdc.core.lake.store_kinds import store_kind
-
-if TYPE_CHECKING:
-    from obstore.store import ObjectStore
+from airflow_provider_cdc.core.errors import BusyError, SinkError
+from airflow_provider_cdc.core.lake.lake_files import LakeFiles
 
 _DIGITS = 20  # of a packet's number in a name: names sort as numbers do
 _MANIFEST = ".json"
@@ -81,8 +72,7 @@ class SegmentLog:
     """
 
     def __init__(self, root: str, folder: str, options: Mapping[str, str] | None = None) -> None:
-        self._root, self._folder, self._options = canonical_root(root), folder, dict(options or {})
-        self._on_objects = store_kind(self._root) is not None
+        self._files, self._folder = LakeFiles(root, options), folder
         self._known: dict[int, Segment] = {}  # a manifest never changes
 
     # ---- reading
@@ -140,11 +130,7 @@ class SegmentLog:
             yield number, Packet(data[offsets[index] : offsets[index + 1]], segment.received_ms[index])
 
     def _starts(self) -> list[int]:
-        with self._access(self._folder):
-            if self._on_objects:
-                names = object_names(self._objects, self._folder)
-            else:
-                names = os.listdir(self._path("")) if os.path.isdir(self._path("")) else []
+        names = self._files.names(self._folder)
         stems = (name.removesuffix(_MANIFEST) for name in names if name.endswith(_MANIFEST))
         return sorted(int(stem) for stem in stems if stem.isdecimal())
 
@@ -168,9 +154,6 @@ class SegmentLog:
         :raises BusyError: ``canal.segment_taken``, another process wrote a segment at the same time.
         :raises UnavailableError: ``log.unavailable``, the store failed.
         """
-        if not self._on_objects:
-            with self._access(self._folder):
-                make_folder(self._path("").rstrip("/"))
         if not self.log_id():
             self._create("log.json", json.dumps({"id": str(uuid.uuid4())}).encode())
         start, data = self.end(), b"".join(packet.data for packet in packets)
@@ -185,7 +168,7 @@ class SegmentLog:
             raise BusyError(
                 "canal.segment_taken",
                 "another process reads the same destination for the same pipeline",
-                where={"path": f"{self._root}/{self._folder}/{name}{_MANIFEST}"},
+                where={"path": f"{self._files.root}/{self._folder}/{name}{_MANIFEST}"},
                 hint="run again; nothing was acknowledged",
             )
         self._known[start] = segment
@@ -193,28 +176,11 @@ class SegmentLog:
 
     # ---- the store
 
-    @cached_property
-    def _objects(self) -> ObjectStore:
-        return open_objects(self._root, self._options)
-
-    def _path(self, name: str) -> str:
-        return f"{self._root}/{self._folder}/{name}"
-
     def _create(self, name: str, content: bytes) -> bool:
-        with self._access(f"{self._folder}/{name}"):
-            if self._on_objects:
-                return create_object(self._objects, f"{self._folder}/{name}", content)
-            return create_file(self._path(name), content)
+        return self._files.create(f"{self._folder}/{name}", content)
 
     def _file(self, name: str) -> bytes | None:
-        with self._access(f"{self._folder}/{name}"):
-            if self._on_objects:
-                return read_object(self._objects, f"{self._folder}/{name}")
-            try:
-                with open(self._path(name), "rb") as file:
-                    return file.read()
-            except FileNotFoundError:
-                return None
+        return self._files.read(f"{self._folder}/{name}")
 
     def _document(self, name: str) -> dict[str, Any] | None:
         data = self._file(name)
@@ -228,23 +194,11 @@ class SegmentLog:
             raise self._damaged(name, len(data))
         return document
 
-    @contextmanager
-    def _access(self, name: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise UnavailableError(
-                "log.unavailable",
-                f"the lake's store failed: {first_line(error)}",
-                where={"path": f"{self._root}/{name}"},
-                hint="check the store's free space, rights and network, then run again; nothing is half written",
-            ) from error
-
     def _gone(self, name: str) -> SinkError:
         return SinkError(
             "log.missing",
             "a segment of packets is gone",
-            where={"path": f"{self._root}/{self._folder}/{name}"},
+            where={"path": f"{self._files.root}/{self._folder}/{name}"},
             hint="restore the lake's _cdc folder; the server does not have these packets any more",
         )
 
@@ -252,7 +206,7 @@ class SegmentLog:
         return SinkError(
             "log.damaged",
             f"a segment of packets is not what was written ({size} bytes)",
-            where={"path": f"{self._root}/{self._folder}/{name}"},
+            where={"path": f"{self._files.root}/{self._folder}/{name}"},
             hint="restore the file from a backup of the lake",
         )
 

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of a staged job on the lake: job, status and result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_provider_cdc.core.documents.result import Result
+from airflow_provider_cdc.core.documents.staged_job import StagedJob
+from airflow_provider_cdc.core.errors import SinkError
+from airflow_provider_cdc.core.json_documents import json_bytes, json_data
+from airflow_provider_cdc.core.lake.lake_files import LakeFiles
+
+_JOB, _STATUS, _RESULT = "job.json", "status.json", "result.json"
+
+
+class StagedPlace:
+    """The documents of one staged job.
+
+    :param address: path or URL of their folder.
+    :param options: storage options in delta-rs' names, secrets included.
+    """
+
+    def __init__(self, address: str, options: Mapping[str, str]) -> None:
+        self._files = LakeFiles(address, options)
+
+    @property
+    def address(self) -> str:
+        """Return where the folder is, in the canonical spelling."""
+        return self._files.root
+
+    def stage(self, job: StagedJob) -> None:
+        """Write the job, unless it is there."""
+        self._files.create(_JOB, json_bytes(job.document()))
+
+    def job(self) -> StagedJob:
+        """Return the job.
+
+        :raises ConfigurationError: another version of this package made it.
+        :raises SinkError: ``engine.no_job``, it is not there.
+        """
+        document = self._document(_JOB)
+        if document is None:
+            raise SinkError(
+                "engine.no_job",
+                "there is no job at this place",
+                where={"place": self.address},
+                hint="stage the request again: maintenance removes the jobs of old batches",
+            )
+        return StagedJob.from_document(document)
+
+    def result(self) -> Result | None:
+        """Return what came of the job, None where it has not ended."""
+        document = self._document(_RESULT)
+        return None if document is None else Result.from_document(document)
+
+    def end(self, result: Result) -> None:
+        """Write what came of the job."""
+        self._files.write(_RESULT, json_bytes(result.document()))
+
+    def status(self) -> dict[str, Any]:
+        """Return what the running job last said of itself, nothing before it began."""
+        return dict(self._document(_STATUS) or {})
+
+    def show(self, status: Mapping[str, Any]) -> None:
+        """Write what the running job says of itself."""
+        self._files.write(_STATUS, json_bytes(dict(status)))
+
+    def _document(self, name: str) -> Any | None:
+        content = self._files.read(name)
+        try:
+            return None if content is None else json_data(content)
+        except ValueError:
+            raise SinkError(
+                "log.damaged",
+                f"a document of the lake cannot be read ({len(content or b'')} bytes)",
+                where={"path": f"{self.address}/{name}"},
+                hint="stage the request again",
+            ) from None
