@@ -58,8 +58,9 @@ class TableChanges:
     ) -> None:
         self._storage, self._task, self._timeline, self._wire = storage, task, timeline, wire
         self._by_clock = wire.order == "clock"
-        # where only its values show that a row came again, it needs those that the log has of all rows
-        strips = self._by_clock and unlogged.patterns(task.database, task.table)
+        # where a row's values are what shows that it came again, they are those that the log may have of all rows
+        known_by_values = self._by_clock or not all(version.schema.key for version in timeline.versions)
+        strips = known_by_values and unlogged.patterns(task.database, task.table)
         self.unlogged = unlogged if strips else None
         self._verifies = verifies
         self._columns = list(dict.fromkeys([*columns_of(wire, verifies=verifies), *further]))

@@ -102,6 +102,20 @@ def test_a_new_name_of_a_column_that_no_rule_states_parks_the_table(
     assert stored(script) == [*LEFT, {"id": 4, "phone": "***", "v": 1}]
 
 
+@pytest.mark.parametrize("mode", ["mirror", "append"])
+def test_a_row_without_key_that_comes_again_counts_once_although_it_lacks_a_value_now(
+    log: Log, lake: Path, mode: str
+) -> None:
+    create = statement(CREATE.replace(", PRIMARY KEY (id)", ""), 4)
+    rows = [row("c", "t", pos, person(1, 1), time=pos) for pos in (21, 31)]
+    script = synced(log, lake, [create, *rows])
+    script.tables = {"shop.t": {"columns": {"unlogged": ["ssn", "phone"]}, "mode": mode}}
+    script.policy = {"on_rule_change": "apply"}
+    script.send(*rows, row("c", "t", 41, person(2, 1), time=41))
+    script.sync()
+    assert [(row["id"], row["v"]) for row in stored(script)] == [(1, 1), (1, 1), (2, 1)]
+
+
 @pytest.mark.parametrize(
     ("rule", "reason"),
     [
