@@ -5,7 +5,12 @@ from __future__ import annotations
 
 from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.model.position import FILE_DIGITS, GENERATION_DIGITS, POS_DIGITS, ROW_DIGITS
-from spark_jobs.lake.storage import table_place
+from spark_jobs.lake.storage import path_part
+
+
+def table_place(database: str, table: str) -> str:
+    """Return the place below the root of the table that has this name now."""
+    return f"{path_part(database)}/{path_part(table)}"
 
 
 def table_location(root: str, database: str, table: str) -> str:

@@ -63,11 +63,6 @@ def _escaped(character: str) -> str:
     return "".join(f"~{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
 
 
-def table_place(database: str, table: str) -> str:
-    """Return the place below the root of the table that has this name now."""
-    return f"{path_part(database)}/{path_part(table)}"
-
-
 class Storage:
     """A folder on local disk or an object store.
 

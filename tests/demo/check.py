@@ -12,9 +12,9 @@ from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.demo.check import Verdict
 from airflow_provider_cdc.demo.check import compare as compare_rows
-from spark_jobs.lake.storage import table_place
 from spark_jobs.sinks.contract import Sink, Stored
 from spark_jobs.sinks.delta.sink import open_sink
+from tests.locations import table_place
 
 
 def compare(

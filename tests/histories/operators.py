@@ -12,7 +12,6 @@ from airflow_provider_cdc.core.documents import JobDocument, Maintenance, Quaran
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.timeline.asked_changes import Answer
 from spark_jobs.driver.maintenance import maintain
-from spark_jobs.lake.storage import table_place
 from tests.histories.approving import WithApprovals
 from tests.histories.quarantined import WithQuarantine
 from tests.histories.rebuilding import WithRebuilds
@@ -20,6 +19,7 @@ from tests.histories.replaying import WithReplays
 from tests.histories.retention import REFUSED
 from tests.histories.run import Replay, inline
 from tests.histories.source import Picture
+from tests.locations import table_place
 
 _EACH = 100  # batch numbers from one batch to the next
 

@@ -30,7 +30,6 @@ from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.driver.approval import NewGenerationError
 from spark_jobs.driver.run_batch import sync
 from spark_jobs.driver.task_runner import Runner
-from spark_jobs.lake.storage import table_place
 from spark_jobs.sinks.contract import Sink, Stored
 from tests.histories.alarms import Alarms
 from tests.histories.comparison import unlike
@@ -41,6 +40,7 @@ from tests.histories.neutral import Writer, creates
 from tests.histories.redelivery import Sent, sent
 from tests.histories.source import Content, Name, Picture, Statement
 from tests.histories.tools import PREFIX, TOOLS, UNREAD, Style, Tool
+from tests.locations import table_place
 from tests.sinks.kinds import options_of, sink_of, type_of
 
 _UNCLEAR = "source.generation_unclear"

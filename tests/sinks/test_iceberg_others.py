@@ -163,7 +163,7 @@ def test_a_table_in_another_format_version_or_with_partitions_is_refused(ours: O
 
 @pytest.mark.parametrize("name", ["Orders", "my table", "a.b", "order-items", "заказы", "a'b\"c", "1a", "t" * 200])
 def test_names_come_back_as_they_are(name: str, ours: Ours, tmp_path: Path) -> None:
-    from spark_jobs.lake.storage import table_place
+    from tests.locations import table_place
 
     location = f"{tmp_path}/{table_place('shop', name)}"
     action = Action("create", commit(1), rows((1, "a")), columns=COLUMNS)

@@ -20,8 +20,8 @@ from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
 from spark_jobs.driver.batch_history import History
 from spark_jobs.lake.manifest import Manifest, RowGroup, Unreadable
-from spark_jobs.lake.storage import table_place
 from spark_jobs.lake.stored_result import StoredResult
+from tests.locations import table_place
 
 DATABASE = "shop"
 ROOT = "lake"

@@ -9,10 +9,10 @@ import pytest
 
 from airflow_provider_cdc.core.config import IcebergSink
 from airflow_provider_cdc.core.config.sinks.iceberg_options import identifier_of
-from spark_jobs.lake.storage import table_place
 from spark_jobs.sinks.delta.sink import open_sink as open_delta
 from spark_jobs.sinks.iceberg.sink import open_sink as open_iceberg
 from spark_jobs.sinks.names import NameRule
+from tests.locations import table_place
 
 SAFE = NameRule("safe")
 ODD = ["größe", "x y", "we`ird", "a.b", "a/b", "%", "n" * 300, "2024", "😀", "", "..", "Orders", "~41", "\ud800", "表"]
