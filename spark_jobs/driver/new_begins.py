@@ -46,9 +46,10 @@ def new_begins(landed: LandReport, generations: Generations, storage: Storage) -
     oldest = min((begin.time for begin in new if begin.time is not None), default=None)
     if any(is_newer(begin.time, oldest) for begin in new):
         # a partition that has gone on to a third log may have less of the second: what others have of it shows where
-        begins = {name: begin for name, begin in begins.items() if not is_newer(begin.time, oldest)}
-        further = _first_begins(landed, generations.with_begins(begins.values()), storage)
-        begins |= {name: one for name, one in further.items() if one.generation <= generations.newest + 1}
+        known = [begin for begin in begins.values() if not is_newer(begin.time, oldest)]
+        further = _first_begins(landed, generations.with_begins(known), storage)
+        earlier = (one for one in further.values() if one.generation == generations.newest + 1)
+        begins |= {one.partition_key: one for one in earlier if one.partition_key in begins}
     return [begins[partition_key] for partition_key in sorted(begins)]
 
 
