@@ -196,8 +196,8 @@ class Stored(Protocol):
         :param owner: whose commits are ours, None for those of any pipeline.
         """
 
-    def is_only_maintained(self, since: int) -> bool:
-        """Return whether all commits after a version, if there are any, are known to leave the rows alone."""
+    def last_maintained(self, since: int) -> int:
+        """Return the newest version up to which all commits after a version are known to leave the rows alone."""
 
     def holds_same(self, other: Self) -> bool:
         """Return whether two versions have the same rows and columns, as far as the files show."""

@@ -43,7 +43,7 @@ class BaseRows:
 
     @contextmanager
     def _base(self) -> Iterator[Stored]:
-        """Open the version that the result starts from; the newest one where maintenance alone came since.
+        """Open the version that the result starts from, as maintenance left it: older files may be gone.
 
         :raises RewindNeeded: it is gone, the table starts from all that the change log has.
         """
@@ -55,8 +55,8 @@ class BaseRows:
                 stored = open_own_tables(self._lake.options).open(located(self._lake.root, base.location))
             else:
                 stored = self._sink.open(self._job.at(base.location))
-            if not stored.is_only_maintained(base.version):
-                stored = stored.at_version(base.version)
+            if (version := stored.last_maintained(base.version)) != stored.version:
+                stored = stored.at_version(version)
             done = stored.applied(self._app)
             if done is None or done > base.applied_seq:
                 raise gone  # the location was made again since, for this table or another one

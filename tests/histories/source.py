@@ -183,6 +183,7 @@ class Source:
         self.tables: dict[Name, Table] = {}
         self._uids = 0
         self._gone: dict[Name, int | None] = {}  # name -> table that left it by a rename, None: dropped
+        self._filled: set[Name] = set()  # names that a table with rows has had
 
     def run(self, statement: Statement) -> list[Event]:
         """Carry out a statement and return its events; none when it is refused."""
@@ -207,10 +208,14 @@ class Source:
         return self.tables[name]
 
     def move(self, old: Name, new: Name) -> None:
-        """Give a table another name."""
+        """Give a table another name: that of one with rows, where it had none yet, leaves open what it was."""
         if new in self.tables:
             raise RefusedError(f"table {new} exists")
         table = self.table(old)
+        if table.feed:
+            self._filled |= {old, new}
+        elif new in self._filled:
+            table.knows_dead = False
         del self.tables[old]
         self.tables[new] = table
         self._gone[old] = table.uid

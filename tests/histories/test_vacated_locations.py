@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_cdc.core.documents import Maintenance
 from airflow_provider_cdc.core.errors import SinkError
 from spark_jobs.driver import apply_step
+from spark_jobs.driver.maintenance import maintain
 from tests.histories.debezium_records import ddl, row, snapshot_ddl
 from tests.histories.log import Log
 from tests.histories.records import Record
+from tests.histories.run import inline
 from tests.histories.scripted import Script
 
 COLUMNS = {"id": "int", "v": "int"}
@@ -223,3 +226,24 @@ def test_a_location_that_could_not_be_emptied_is_left_to_a_new_table_of_its_name
     assert (script.states_of("shop", "t"), script.states_of("shop", "u")) == (["ok"], ["ok"])
     assert script.rows("shop", "t") == Counter({(2, 2): 1})
     assert script.rows("shop", "u") == Counter({(1, 1): 1})
+
+
+@pytest.mark.parametrize("order", [("t", "u"), ("u", "t")])
+def test_tables_that_exchange_names_are_read_as_maintenance_left_them(
+    log: Log, lake: Path, order: tuple[str, str]
+) -> None:
+    script = Script(log, lake)
+    for pos, name in zip((100, 101), order, strict=True):
+        script.send(*snapshot_ddl(pos, {name: (COLUMNS, KEY)}))
+    for number in (1, 2):
+        for table in order:
+            script.send(row("c", table, 110 + number, {"id": number, "v": 7 if table == "u" else 5}, key=KEY))
+        script.sync()
+    assert all(not report.error for report in maintain(script._job({}), Maintenance(1 << 20, 0), {}, inline).maintained)
+    one, other = order
+    swap = f"RENAME TABLE {one} TO x, {other} TO {one}, x TO {other}"
+    script.send(ddl(swap, 200, table=one), *(row("c", name, 210, {"id": 3, "v": 0}, key=KEY) for name in order))
+    script.sync()
+    assert {(state.state, state.reason) for state in script.states.values()} == {("ok", "")}
+    for name, v in (("t", 7), ("u", 5)):
+        assert script.rows("shop", name) == Counter({(1, v): 1, (2, v): 1, (3, 0): 1})

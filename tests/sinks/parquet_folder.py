@@ -80,8 +80,8 @@ class FolderTable:
                 return str(commit["verb"])
         return None
 
-    def is_only_maintained(self, since: int) -> bool:
-        return self.version == since
+    def last_maintained(self, since: int) -> int:
+        return since
 
     def holds_same(self, other: FolderTable) -> bool:
         return self.file == other.file

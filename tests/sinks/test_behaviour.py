@@ -161,10 +161,10 @@ def test_commits_of_others_are_not_ours(tables: Tables) -> None:
     table = tables.open()
     assert table.foreign_commit(tables.first, Owner("cdc/tests/")) is not None
     assert (table.foreign_commit(tables.first, Owner("cdc/other/")), table.foreign_commit(tables.first)) == (None, None)
-    assert (table.newest_app(), table.is_written_by(APP), table.is_only_maintained(tables.first)) == (
+    assert (table.newest_app(), table.is_written_by(APP), table.last_maintained(tables.first)) == (
         other.app,
         False,
-        False,
+        tables.first,
     )
     assert (owns(Owner("cdc/tests/"), table), owns(Owner("cdc/other/", {"t1"}), table)) == (False, True)
     with pytest.raises(SinkError, match=r"sink\.not_ours"):

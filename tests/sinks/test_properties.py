@@ -77,7 +77,7 @@ def test_maintenance_carries_it_out_and_writes_nothing_else(kind: str, tmp_path:
         assert (_of(table).get(known) == values[0], free in _of(table)) == (bool(properties), False)
     after = table.open()
     assert before.version is not None
-    assert (after.foreign_commit(before.version), after.is_only_maintained(before.version)) == (None, True)
+    assert (after.foreign_commit(before.version), after.last_maintained(before.version)) == (None, after.version)
     assert (set(tmp_path.rglob("*.parquet")), after.applied(APP)) == (files, 1)
     assert after.rows().equals(before.rows())
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from itertools import takewhile
 from typing import Any
 
 from deltalake import DeltaTable
@@ -88,11 +89,10 @@ class CommitHistory:
                 return str(entry.get("operation"))
         return None
 
-    def is_only_maintained(self, since: int) -> bool:
-        """Return whether all commits after version ``since``, if there are any, are known to leave the rows alone."""
-        behind = self._version - since
-        entries = self._table.history(behind) if behind > 0 else []
-        return behind >= 0 and len(list(filter(self._keeps_rows, entries))) == behind
+    def last_maintained(self, since: int) -> int:
+        """Return the newest version up to which all commits after ``since`` are known to leave the rows alone."""
+        entries = self._table.history(behind) if (behind := self._version - since) > 0 else []
+        return since + len(list(takewhile(self._keeps_rows, reversed(entries)))) if len(entries) == behind else since
 
     def _keeps_rows(self, entry: dict[str, Any]) -> bool:
         """Return whether a commit is known to leave a table's rows as they are."""

@@ -193,9 +193,9 @@ class DeltaLocation:
         """Return the operation of a commit after a version that may have changed rows and is not ours."""
         return self._history.foreign_commit(since, owner)
 
-    def is_only_maintained(self, since: int) -> bool:
-        """Return whether all commits after a version are known to leave the rows alone; False without a table."""
-        return self.exists and self._history.is_only_maintained(since)
+    def last_maintained(self, since: int) -> int:
+        """Return the newest version up to which all commits after a version are known to leave the rows alone."""
+        return self._history.last_maintained(since) if self.exists else since
 
     def holds_same(self, other: DeltaLocation) -> bool:
         """Return whether both stand on the same files under the same schema, whatever versions lie between."""

@@ -225,19 +225,20 @@ class IcebergTable:
         changed = self._is_newest and known is not None and self.table.metadata.current_schema_id != known
         return "change of columns" if changed else None
 
-    def is_only_maintained(self, since: int) -> bool:
-        """Return whether all commits after a version, if there are any, are known to leave the rows alone."""
-        if not self.exists:
-            return False
-        for snapshot in self._history():
+    def last_maintained(self, since: int) -> int:
+        """Return the newest version up to which all commits after a version are known to leave the rows alone."""
+        last: int | None = None
+        for snapshot in self._history() if self.exists else ():
             number = snapshot.sequence_number or 0
             if number <= since:
-                return number == since
+                return since if last is None or number < since else last
             if not _keeps_rows(snapshot):
-                return False
+                last = None
+                continue
+            last = number if last is None else last
             if (same := unchanged_since(snapshot)) is not None and same <= since:
-                return True  # the snapshots between may have expired
-        return since == 0 and self.snapshot is None
+                return last  # the snapshots between may have expired
+        return since
 
     def holds_same(self, other: IcebergTable) -> bool:
         """Return whether two versions stand on the same files under the same columns."""

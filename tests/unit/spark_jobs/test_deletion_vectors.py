@@ -135,7 +135,7 @@ def test_maintenance_folds_vectors_in_and_removes_their_files(tmp_path: Path) ->
     assert (after.deleted, table.vector_files, len(table.data_files), report.compacted) == ({}, [], 1, 7)
     assert as_model(after.rows()) == table.model
     assert before.version is not None
-    assert after.is_only_maintained(before.version)
+    assert after.last_maintained(before.version) == after.version
     assert after.foreign_commit(before.version) is None
     assert as_model(by_query(table.location)) == table.model
     table.random_merge(chance)
