@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from datetime import datetime
 from pathlib import Path
 
@@ -20,6 +21,7 @@ with DAG(
     schedule=CronDataIntervalTimetable("@hourly", timezone="UTC"),
     start_date=datetime(2026, 1, 1),
     catchup=False,
+    user_defined_filters={"quoted": shlex.join},  # a place may have spaces, and whatever else a shell understands
     max_active_runs=1,  # a run would find the batch of the one before it, and run it a second time
     tags=["cdc"],
 ):
@@ -27,7 +29,7 @@ with DAG(
     # in its place: the operator of Databricks, EMR, Dataproc, Livy or Kubernetes
     run = BashOperator(
         task_id="run",
-        bash_command="python -m airflow_provider_cdc.job {{ ti.xcom_pull('stage')['arguments'] | join(' ') }}",
+        bash_command="python -m airflow_provider_cdc.job {{ ti.xcom_pull('stage')['arguments'] | quoted }}",
         retries=2,
     )
     publish = CdcPublishOperator(task_id="publish", pipeline=shop, plan=stage.output, outlets=[Asset("shop_tables")])

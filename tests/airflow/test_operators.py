@@ -163,11 +163,12 @@ def ran(filled: Broker, folder: Path, canal: Canal) -> dict[str, Ran]:
         "away again": Step("away", day(2), second),
         **{name: Step("shop_sync" if name == "shop_events" else name, HOUR, folder=str(examples)) for name in EXAMPLES},
     }
-    shutil.copy(ROOT / "example_dags" / "shop_elsewhere.py", examples)
-    _write(folder / "elsewhere.yaml", shop, {"name": "elsewhere", "sink": {"root": str(folder / "elsewhere")}})
+    (elsewhere := folder / "example of elsewhere").mkdir()
+    shutil.copy(ROOT / "example_dags" / "shop_elsewhere.py", elsewhere)
+    _write(folder / "elsewhere.yaml", shop, {"name": "elsewhere", "sink": {"root": str(folder / "else; where")}})
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     own = {"SHOP_PIPELINE": str(folder / "elsewhere.yaml"), "PATH": path}
-    steps["elsewhere"] = Step("shop_elsewhere", REPORTED, folder=str(examples), environment=own)
+    steps["elsewhere"] = Step("shop_elsewhere", REPORTED, folder=str(elsewhere), environment=own)
     pipelines = folder / "pipelines"
     variables = {
         "SHOP_FOLDER": str(folder),

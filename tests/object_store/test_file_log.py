@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import gzip
 import json
-from typing import Any, cast
 
 import pytest
 
-from airflow_provider_cdc.batch.job import JobMaker
+from airflow_provider_cdc.batch.job import job_settings
 from airflow_provider_cdc.batch.source_log import open_log
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import UnavailableError
 from airflow_provider_cdc.core.file_log.appending import line_of
 from airflow_provider_cdc.core.file_log.line_kinds import FileRecord
@@ -59,8 +57,7 @@ def test_topics_on_s3(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     assert log.ends([T]).highs == {T: {0: 0, 1: 2_011}} and log.namespace() == "s3://topics"
     config = log.client_config()
     assert config["AWS_SECRET_ACCESS_KEY"] == s3.secret_key
-    states: dict[str, TableState] = {}
-    public, secret = JobMaker(pipeline, cast(Any, None), cast(Any, None), config, states)._settings()["kafka"]
+    public, secret = job_settings(pipeline, config)["kafka"]
     assert public["folder"] == root and not {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} & public.keys()
     assert {**public, **secret} == config
 

@@ -16,9 +16,9 @@ from airflow_provider_cdc.batch.staging import publish, stage
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.lake.object_store import open_objects
 from airflow_provider_cdc.demo.truth import differing, load
-from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.airflow.shop import DATA, ROOT, demand_data
+from tests.locations import table_location
 from tests.services.s3 import S3
 from tests.system.recorded_files import FilesSite
 
