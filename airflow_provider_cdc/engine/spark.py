@@ -47,6 +47,7 @@ _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 _SESSION_JARS = ("delta-spark", "spark-sql-kafka")  # who names one of them names all
 _APPLICATION = re.compile(r"Spark application ([\w.-]+)")
 
+_NOISE = ("WARNING: Using incubator modules", "WARN SparkConf: Note that spark.local.dir will be overridden")
 _LOGGING = """\
 rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = stderr
@@ -109,10 +110,10 @@ def _command(task: EngineTask, target: SparkTarget, conf: Mapping[str, str]) -> 
 
 
 def _without_noise(forward: Callable[[str], None]) -> Callable[[str], None]:
-    """Drop a line of Java about its own modules, and empty ones."""
+    """Drop a line of Java about its own modules, one of Spark about the folder that we set, and empty ones."""
 
     def forward_others(line: str) -> None:
-        if line.strip() and not line.startswith("WARNING: Using incubator modules"):
+        if line.strip() and not line.startswith(_NOISE):
             forward(line)
 
     return forward_others

@@ -216,6 +216,7 @@ def test_a_batch_on_spark_equals_the_inline_one_and_shows_no_secret(
     assert any("spark-submit" in line or "SparkSubmit" in line for line in arguments)
     assert [line for line in arguments if secret in line] == []
     assert secret not in out + err
+    assert "spark.local.dir" not in err and "WARN" not in err
     (batch,) = Ledger(f"sqlite:///{shop.ledger}").batches("shop")
     assert batch.application_id is not None and batch.application_id.startswith("local-")
     assert f"Spark application {batch.application_id}" in err
