@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -83,19 +84,19 @@ class BatchOperator(PipelineOperator):
         self._stopper = Stopper()
         self._lineage: Callable[[], BatchLineage] | None = None
 
+    @abstractmethod
     def asked(self, context: Context) -> Until:
         """Return up to which time the request reaches.
 
         :raises ConfigurationError: an argument is wrong.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def settled(self, pipeline: CdcPipeline, until: Until, **course: Any) -> BatchResult:
         """Carry the request out and return its result.
 
         :param course: ``say``, ``kill``, ``owner`` and ``on_application`` as of ``runner.run_batch``.
         """
-        raise NotImplementedError
 
     def holds_back(self, pipeline: CdcPipeline, ledger: Ledger, context: Context) -> str:
         """Return why the run has to wait for others before it begins; empty if it need not."""

@@ -99,7 +99,7 @@ class VersionedTables(CommentedTables):
             self._block_columns(change, name, reason)
 
     def _check_identity(self, change: SchemaChange, name: TableName) -> None:
-        """Block a table whose rows cannot be told apart."""
+        """Block a table whose rows cannot be distinguished."""
         unfit = self._working[self._open[name]].unfit_identity()
         if unfit is not None:
             reason = f"the NUMBER {unfit!r} without a scale cannot tell rows apart"
