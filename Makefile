@@ -61,7 +61,7 @@ else $(1)/python -m pip install --quiet --disable-pip-version-check $(2); fi
 endef
 
 test: setup ## run all tests (ARGS go to pytest)
-	$(BIN)/python -m pytest --quiet --numprocesses=3 --no-loadscope-reorder --durations=15 $(ARGS)
+	$(BIN)/python -m pytest --quiet --numprocesses=4 --no-loadscope-reorder --durations=15 $(ARGS)
 
 # Airflow alone comes first: with all at once an old patch release may be chosen for a newer package elsewhere. Its
 # constraints have an older FastAPI up to 3.1, with a newer one the server refuses what tasks send.

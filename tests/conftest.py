@@ -55,6 +55,7 @@ def _isolate() -> None:
 
 
 _isolate()
+gc.disable()  # what is imported and collected stays
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -78,6 +79,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """Take what was imported and collected out of the garbage collector's view: it stays, and each look at it costs."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
