@@ -72,7 +72,7 @@ _CONNECTION_TYPES = [
                 "label": "SASL mechanism",
                 "schema": {
                     "type": ["string", "null"],
-                    "enum": ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER", None],
+                    "enum": ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER", "AWS_MSK_IAM", None],
                 },
             },
             "ca_file": {

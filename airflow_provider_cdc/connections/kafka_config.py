@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.kafka_login import REGION, check_login
 
 # Who may edit a connection may not run code or read files of the worker's choice through it: nothing here names a
 # program, a plug-in or a callback (sasl.kerberos.kinit.cmd, ssl.engine.location, plugin.library.paths, *_cb).
@@ -16,7 +17,14 @@ _KEYS = """
     security.protocol sasl.mechanism sasl.mechanisms sasl.username sasl.password
     sasl.kerberos.service.name sasl.kerberos.principal sasl.kerberos.keytab
     sasl.oauthbearer.method sasl.oauthbearer.client.id sasl.oauthbearer.client.secret sasl.oauthbearer.scope
-    sasl.oauthbearer.extensions sasl.oauthbearer.token.endpoint.url
+    sasl.oauthbearer.extensions sasl.oauthbearer.token.endpoint.url sasl.oauthbearer.grant.type
+    sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
+    sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.private.key.file
+    sasl.oauthbearer.assertion.private.key.pem sasl.oauthbearer.assertion.private.key.passphrase
+    sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.iss sasl.oauthbearer.assertion.claim.sub
+    sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.nbf.seconds
+    sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.sub.claim.name
+    sasl.oauthbearer.metadata.authentication.type sasl.oauthbearer.config https.ca.location https.ca.pem
     ssl.ca.location ssl.ca.pem ssl.certificate.location ssl.certificate.pem ssl.key.location ssl.key.pem
     ssl.key.password ssl.keystore.location ssl.keystore.password ssl.crl.location ssl.cipher.suites ssl.curves.list
     ssl.sigalgs.list ssl.endpoint.identification.algorithm enable.ssl.certificate.verification
@@ -27,10 +35,13 @@ _KEYS = """
     fetch.wait.max.ms fetch.min.bytes fetch.max.bytes fetch.message.max.bytes max.partition.fetch.bytes
     fetch.error.backoff.ms queued.min.messages queued.max.messages.kbytes check.crcs
 """
-ALLOWED = frozenset(_KEYS.split())
+ALLOWED = frozenset({*_KEYS.split(), REGION})
 SECRETS = (
     "sasl.password",
     "sasl.oauthbearer.client.secret",
+    "sasl.oauthbearer.client.credentials.client.secret",
+    "sasl.oauthbearer.assertion.private.key.pem",
+    "sasl.oauthbearer.assertion.private.key.passphrase",
     "ssl.key.pem",
     "ssl.key.password",
     "ssl.keystore.password",
@@ -100,6 +111,10 @@ def client_config(
         config.setdefault("sasl.password", password or "")
     if not config.get("bootstrap.servers"):
         problems.append(f"connection {conn_id}: bootstrap.servers is missing in its extra")
+    try:
+        check_login(config)
+    except ConfigurationError as error:
+        problems += [f"connection {conn_id}: {problem}" for problem in error.problems]
     if problems:
         raise ConfigurationError(problems)
     return config
@@ -116,6 +131,8 @@ def _reason(key: str) -> str:
         return ": a connection never names code"
     if key in ("plugin.library.paths", "ssl.engine.location", "ssl.providers", "sasl.kerberos.kinit.cmd"):
         return ": it would run a program or load a library on the worker"
+    if key in ("sasl.oauthbearer.assertion.file", "sasl.oauthbearer.assertion.jwt.template.file"):
+        return ": it would send a file of the worker to an address that the connection names"
     family = key.split(".")[0]
     near = sorted(name for name in ALLOWED if name.split(".")[0] == family)
     return f"; allowed are {', '.join(near)}" if near else ", only addresses, security, sockets and fetch sizes are"

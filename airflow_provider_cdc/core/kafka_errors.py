@@ -36,6 +36,8 @@ def explained(name: str, text: str, conn_id: str = "", where: dict[str, Any] | N
     error: CdcError
     if name in _LOGIN:
         hint = "check sasl.mechanism, sasl.username and sasl.password of the connection"
+        if "oauth" in text.lower():
+            hint = "check sasl.oauthbearer.* of the connection"
         error = SourceError("kafka.login_refused", f"Kafka refuses the login: {text}", where=where, hint=hint)
     elif _too_large(name, text):
         error = ConfigurationError([f"{connection}: a record is larger than {_SIZE}: {text}"], where=where)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.kafka_errors import SILENCE, Complaints, explained
+from airflow_provider_cdc.core.kafka_login import client_settings
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError
@@ -51,7 +52,10 @@ class KafkaClient:
             from confluent_kafka.admin import AdminClient
 
             try:
-                self._admin = os.getpid(), AdminClient({**self._settings(), **self._complaints.settings()})
+                self._admin = (
+                    os.getpid(),
+                    AdminClient({**client_settings(self._settings()), **self._complaints.settings()}),
+                )
             except KafkaException as error:
                 raise self.problem(error.args[0]) from None
         return self._admin[1]
@@ -62,7 +66,7 @@ class KafkaClient:
         from confluent_kafka import Consumer, KafkaException
 
         settings: dict[str, Any] = {
-            **self._settings(),
+            **client_settings(self._settings()),
             **self._complaints.settings(),
             # The client insists on a name; with assignment and no commits it is never sent to a coordinator's group.
             "group.id": "airflow-provider-cdc-unused",

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from airflow_provider_cdc.core.errors import SourceError, UnavailableError
+from airflow_provider_cdc.core.kafka_login import client_settings
 
 _PARTITION = 0
 _REFUSED = {"MSG_SIZE_TOO_LARGE", "TOPIC_AUTHORIZATION_FAILED", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"}
@@ -30,7 +31,7 @@ class KafkaWriter:
         self._where = {"topic": topic, "connection": connection}
         self._topic, self._timeout, self._hint = topic, timeout, hint
         settings = {"acks": "all", "enable.idempotence": True, "delivery.timeout.ms": int(timeout * 1000)}
-        self._producer = Producer({**KafkaLog(connection).client_config(), **settings, "log_level": 3})
+        self._producer = Producer({**client_settings(KafkaLog(connection).client_config()), **settings, "log_level": 3})
 
     def write(self, records: Iterable[tuple[bytes | None, bytes]]) -> None:
         """Write records, each a key and a value, and wait until Kafka confirmed all of them.

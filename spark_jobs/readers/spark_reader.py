@@ -14,6 +14,7 @@ from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import ConfigurationError, SourceError, UnavailableError
 from airflow_provider_cdc.core.formats.contract import Format, Headers, Records, needs_headers
 from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.kafka_login import MSK_IAM
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.lake.manifest import LandReport
 
@@ -44,12 +45,11 @@ def java_client(config: dict[str, Any]) -> dict[str, str]:
     rest = {key: str(value) for key, value in config.items()}
     java = {_SAME[key]: rest.pop(key) for key in list(rest) if key in _SAME}
     user, password = rest.pop("sasl.username", None), rest.pop("sasl.password", None)
+    mechanism = java.get("sasl.mechanism", "")
+    if mechanism == MSK_IAM or (user is not None and mechanism not in _LOGIN):
+        raise ConfigurationError([f"kafka connection: the Spark reader cannot log in with {mechanism or 'a password'}"])
     if user is not None:
-        module = _LOGIN.get(java.get("sasl.mechanism", ""))
-        if module is None:
-            raise ConfigurationError(
-                [f"kafka connection: the Spark reader cannot log in with {java.get('sasl.mechanism')}"]
-            )
+        module = _LOGIN[mechanism]
         java["sasl.jaas.config"] = f"{module} required username={_quoted(user)} password={_quoted(password or '')};"
     if "ssl.ca.location" in rest:
         java.update({"ssl.truststore.type": "PEM", "ssl.truststore.location": rest.pop("ssl.ca.location")})

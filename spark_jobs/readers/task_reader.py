@@ -14,6 +14,7 @@ from airflow_provider_cdc.core.errors import SourceError, Terminal, UnavailableE
 from airflow_provider_cdc.core.formats.common.joined_partitions import BATCH_BYTES, BATCH_RECORDS
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.kafka_errors import RANGE, SILENCE, Complaints
+from airflow_provider_cdc.core.kafka_login import client_settings
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 
 HELD_RECORDS = BATCH_RECORDS  # of all partitions: of many with few records each, more are waited for
@@ -87,7 +88,7 @@ def read_chunks(
         return
     complaints = Complaints()
     try:
-        consumer = Consumer({**config, **_TUNING, **_fetch_bytes(config), **complaints.settings()})
+        consumer = Consumer({**client_settings(config), **_TUNING, **_fetch_bytes(config), **complaints.settings()})
     except KafkaException as error:
         raise complaints.problem(error.args[0]) from None
     try:

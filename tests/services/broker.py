@@ -38,7 +38,9 @@ advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{s
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
 inter.broker.listener.name=PLAINTEXT
-sasl.enabled.mechanisms=PLAIN
+sasl.enabled.mechanisms=PLAIN,OAUTHBEARER
+listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config=\
+org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;
 listener.name.sasl_plaintext.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
 user_{user}="{password}";
 log.dirs={data}
@@ -65,7 +67,7 @@ class Broker:
     """A broker that runs, whoever started it.
 
     bootstrap: address of the open listener.
-    sasl_bootstrap: address of the listener that wants SASL/PLAIN with USER and PASSWORD.
+    sasl_bootstrap: address of the listener that wants SASL/PLAIN with USER and PASSWORD, or a token that nobody signed.
     """
 
     def __init__(self, bootstrap: str, sasl_bootstrap: str) -> None:
