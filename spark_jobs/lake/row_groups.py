@@ -229,6 +229,7 @@ class Footers:
 
     def __init__(self, limit: int = 128 << 20) -> None:
         self._limit, self._footers = limit, OrderedDict[tuple[str, str, int], pq.FileMetaData]()
+        self._bytes = 0
 
     def footer(self, file: tuple[str, str, int], opened: pa.NativeFile) -> pq.FileMetaData:
         """Return a file's footer.
@@ -236,9 +237,10 @@ class Footers:
         :param file: root, name and size: no file is written twice, but one may be damaged and restored.
         """
         if file not in self._footers:
-            self._footers[file] = pq.read_metadata(opened)
-            while len(self._footers) > 1 and sum(f.serialized_size for f in self._footers.values()) > self._limit:
-                self._footers.popitem(last=False)
+            self._footers[file] = footer = pq.read_metadata(opened)
+            self._bytes += footer.serialized_size
+            while len(self._footers) > 1 and self._bytes > self._limit:
+                self._bytes -= self._footers.popitem(last=False)[1].serialized_size
         self._footers.move_to_end(file)
         return self._footers[file]
 
