@@ -182,7 +182,7 @@ def _probe(pipeline: CdcPipeline) -> Iterator[Finding]:
 
 def _lake(pipeline: CdcPipeline) -> str:
     from airflow_provider_cdc.connections.lookup import storage_options
-    from airflow_provider_cdc.core.lake.object_store import has_objects, open_objects
+    from airflow_provider_cdc.core.lake.object_store import open_objects
 
     lake = pipeline.lake
     if lake == pipeline.sink.own_lake():
@@ -190,7 +190,7 @@ def _lake(pipeline: CdcPipeline) -> str:
     options = {**storage_options(lake.storage_connection), **lake.storage_options}
     if lake.root.startswith("/"):
         return _folder(lake.root, "lake.root")
-    there = has_objects(open_objects(lake.root, options), "_cdc")
+    there = open_objects(lake.root, options).holds_any("_cdc")
     return f"{lake.root} answers" + ("" if there else "; it is empty")
 
 

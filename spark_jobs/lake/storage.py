@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs
@@ -16,23 +16,10 @@ from pyarrow import fs
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError, first_line
 from airflow_provider_cdc.core.json_documents import json_bytes, json_data
 from airflow_provider_cdc.core.lake.durable_files import create_file, replace_file
-from airflow_provider_cdc.core.lake.object_store import (
-    ObjectFile,
-    ObjectUpload,
-    create_object,
-    delete_object,
-    delete_objects,
-    has_objects,
-    object_folders,
-    open_objects,
-    put_object,
-    read_object,
-)
+from airflow_provider_cdc.core.lake.hdfs_objects import open_client
+from airflow_provider_cdc.core.lake.object_store import Objects, open_objects
 from airflow_provider_cdc.core.lake.roots import canonical_root
-from airflow_provider_cdc.core.lake.store_kinds import S3, StoreKind, store_kind
-
-if TYPE_CHECKING:
-    from obstore.store import ObjectStore
+from airflow_provider_cdc.core.lake.store_kinds import HDFS, S3, StoreKind, store_kind
 
 _GATHERED_BYTES = 256 << 10
 _LONGEST = 255  # bytes: what file systems take as a name
@@ -75,12 +62,10 @@ class Storage:
         self.options = dict(options or {})
         kind = store_kind(self.root)
         self._local = kind is None
-        self._fs = fs.LocalFileSystem() if kind is None else _file_system(kind, self.root, self.options)
-        bucket, _, path = self.root.rpartition("://")[2].partition("/")
-        self._base = self.root if kind is None else "/".join(filter(None, (bucket.partition("@")[0], path)))
+        self._fs, self._base = _file_system(kind, self.root, self.options)
 
     @cached_property
-    def _objects(self) -> ObjectStore:
+    def _objects(self) -> Objects:
         return open_objects(self.root, self.options)
 
     @property
@@ -147,7 +132,7 @@ class Storage:
     def _read(self, name: str) -> bytes | None:
         with self.access(name) as path:
             if not self._local:
-                return read_object(self._objects, name)
+                return self._objects.read(name)
             if self._fs.get_file_info(path).type != fs.FileType.File:
                 return None
             with self._fs.open_input_stream(path) as stream:
@@ -160,12 +145,12 @@ class Storage:
             yield file
 
     def _opened(self, name: str, path: str) -> pa.NativeFile:
-        return self._fs.open_input_file(path) if self._local else pa.PythonFile(ObjectFile(self._objects, name), "r")
+        return self._fs.open_input_file(path) if self._local else pa.PythonFile(self._objects.open(name), "r")
 
     def open_new(self, name: str) -> pa.NativeFile:
         """Open a file for writing; small writes, of which a Parquet file has dozens, reach the store together."""
         if isinstance(self._fs, fs.PyFileSystem):  # its writers take bytes, and nothing else that holds some
-            return pa.PythonFile(ObjectUpload(self._objects, name), "w")
+            return pa.PythonFile(self._objects.open_new(name), "w")
         return self._fs.open_output_stream(self.path(name), buffer_size=_GATHERED_BYTES)
 
     def read_unfinished(self, name: str) -> Any | None:
@@ -185,7 +170,7 @@ class Storage:
         content = json_bytes(data)
         with self.access(name) as target:
             if not self._local:
-                put_object(self._objects, name, content)
+                self._objects.put(name, content)
                 return
             replace_file(target, content, durable=durable)
 
@@ -205,7 +190,7 @@ class Storage:
         :raises OSError: the store failed.
         """
         if not self._local:
-            return create_object(self._objects, name, content)
+            return self._objects.create(name, content)
         return create_file(self.path(name), content, durable=durable)
 
     def folders(self, name: str, after: str = "") -> list[str]:
@@ -215,13 +200,13 @@ class Storage:
                 with suppress(FileNotFoundError), os.scandir(path) as entries:
                     return sorted(entry.name for entry in entries if entry.name > after and entry.is_dir())
                 return []
-            return object_folders(self._objects, name, after)
+            return self._objects.folders(name, after)
 
     def holds_files(self, name: str) -> bool:
         """Return whether anything lies under a folder."""
         with self.access(name) as path:
             if not self._local:
-                return has_objects(self._objects, name)
+                return self._objects.holds_any(name)
             selector = fs.FileSelector(path, allow_not_found=True, recursive=False)
             return bool(self._fs.get_file_info(selector))
 
@@ -238,13 +223,13 @@ class Storage:
             if self._local:
                 self._fs.delete_file(path)
             else:
-                delete_object(self._objects, name)
+                self._objects.delete(name)
 
     def delete_folder(self, name: str) -> None:
         """Remove a folder and all below it; nothing happens when it is not there."""
         with self.access(name) as path:
             if not self._local:
-                delete_objects(self._objects, name)
+                self._objects.delete_all(name)
             elif self._fs.get_file_info(path).type == fs.FileType.Directory:
                 self._fs.delete_dir(path)
 
@@ -257,15 +242,30 @@ class Storage:
             parents.pop()
 
 
-def _file_system(kind: StoreKind, root: str, options: dict[str, str]) -> fs.FileSystem:
+def _file_system(kind: StoreKind | None, root: str, options: dict[str, str]) -> tuple[fs.FileSystem, str]:
+    """Return the file system of a root, and the root's path in it."""
+    if kind is None:
+        return fs.LocalFileSystem(), root
+    authority, _, path = root.rpartition("://")[2].partition("/")
+    if kind is HDFS:
+        return _hdfs(authority), f"/{path}"
+    base = "/".join(filter(None, (authority.partition("@")[0], path)))
     if kind is S3:
-        return _s3(options)
+        return _s3(options), base
     from obstore.fsspec import FsspecStore
 
     scheme: Any = kind.schemes[0]
     config: Any = kind.config(root, options)
     store = FsspecStore(scheme, config=config, client_options={"allow_http": kind.allows_http(options)})
-    return fs.PyFileSystem(fs.FSSpecHandler(store))
+    return fs.PyFileSystem(fs.FSSpecHandler(store)), base
+
+
+def _hdfs(authority: str) -> fs.FileSystem:
+    open_client(f"hdfs://{authority}")  # says what is missing
+    from hdfs_native.fsspec import HdfsFileSystem
+
+    host, _, port = authority.partition(":")
+    return fs.PyFileSystem(fs.FSSpecHandler(HdfsFileSystem(host, int(port) if port else None)))
 
 
 def _s3(options: dict[str, str]) -> fs.FileSystem:

@@ -16,7 +16,7 @@ from airflow_provider_cdc.core.file_log.appending import line_of
 from airflow_provider_cdc.core.file_log.line_kinds import FileRecord
 from airflow_provider_cdc.core.file_log.names import path_of
 from airflow_provider_cdc.core.file_log.topic_files import TopicFiles
-from airflow_provider_cdc.core.lake.object_store import open_objects, put_object
+from airflow_provider_cdc.core.lake.object_store import open_objects
 from tests.services.s3 import S3
 
 T = "s.shop.orders"
@@ -35,14 +35,14 @@ def test_topics_on_s3(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_objects(root, s3.storage_options)
     files = TopicFiles(root, options=s3.storage_options)
     assert files.topics() == [] and files.partitions(T) == []
-    put_object(store, path_of(T, 1, 0, ".jsonl"), lines(0, 2_000))
-    put_object(store, path_of(T, 1, 2_000, ".jsonl.gz"), gzip.compress(lines(2_000, 2_010)))
-    put_object(store, f"{T}/partition=0/_SUCCESS", b"")
+    store.put(path_of(T, 1, 0, ".jsonl"), lines(0, 2_000))
+    store.put(path_of(T, 1, 2_000, ".jsonl.gz"), gzip.compress(lines(2_000, 2_010)))
+    store.put(f"{T}/partition=0/_SUCCESS", b"")
     assert files.topics() == [T] and files.partitions(T) == [0, 1]
     assert files.ends(T, 0) == (0, 0) and files.ends(T, 1) == (0, 2_010)
-    put_object(store, path_of(T, 1, 2_010, ".jsonl"), b"")
+    store.put(path_of(T, 1, 2_010, ".jsonl"), b"")
     assert files.ends(T, 1) == (0, 2_010)
-    put_object(store, path_of(T, 1, 2_010, ".jsonl"), lines(2_010, 2_011))
+    store.put(path_of(T, 1, 2_010, ".jsonl"), lines(2_010, 2_011))
     assert files.ends(T, 1) == (0, 2_011) and files.offset_at(T, 1, 3_005) == 2_005
     assert list(files.read(T, 1, 1_990, 2_011)) == [record(offset) for offset in range(1_990, 2_011)]
 

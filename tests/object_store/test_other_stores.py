@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_cdc.connections.lookup import storage_options
-from airflow_provider_cdc.core.lake.object_store import object_names, open_objects, read_object
+from airflow_provider_cdc.core.lake.object_store import open_objects
 from airflow_provider_cdc.core.lake.segments import Packet, SegmentLog
 from airflow_provider_cdc.demo.truth import differing, load
 from spark_jobs.lake.storage import Storage
@@ -25,13 +25,14 @@ from tests.services.broker import Broker
 from tests.services.google_storage import google_storage
 from tests.services.process import NotAvailable
 from tests.services.s3 import S3
+from tests.services.yarn import YarnCluster
 
 SHOP = Path(__file__).parents[2] / "example_dags" / "shop_data"
 
 
 @dataclass(frozen=True)
 class OtherStore:
-    """A store: an address in it, and its connection.
+    """A store: an address in it, and its connection, empty where it has none.
 
     :param secret: a part of the connection that nothing may show.
     """
@@ -42,7 +43,7 @@ class OtherStore:
     options: dict[str, str]
 
 
-@pytest.fixture(scope="module", params=["gs", "abfss"])
+@pytest.fixture(scope="module", params=["gs", "abfss", "hdfs"])
 def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtherStore]:
     if request.param == "gs":
         s3: S3 = request.getfixturevalue("s3")
@@ -52,6 +53,14 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             extra = {"keyfile_dict": json.dumps({**key, "private_key_id": secret}), "project": "p"}
             connection = {"conn_type": "google_cloud_platform", "extra": extra}
             yield OtherStore("gs://on-google/a lake", connection, secret, {"allow_http": "true"})
+        return
+    if request.param == "hdfs":
+        try:
+            cluster = YarnCluster()
+        except NotAvailable as reason:
+            pytest.skip(str(reason))
+        with cluster:
+            yield OtherStore(f"{cluster.hdfs}/lakes/shop", {}, "", {})
         return
     try:
         azurite = Azurite()
@@ -65,6 +74,8 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture
 def options(store: OtherStore, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    if not store.connection:
+        return store.options
     monkeypatch.setenv("AIRFLOW_CONN_STORE", json.dumps(store.connection))
     return {**storage_options("store"), **store.options}
 
@@ -106,9 +117,10 @@ def test_segments_of_packets_are_kept(store: OtherStore, options: dict[str, str]
 def test_the_shop_equals_the_source_and_no_secret_is_shown(
     store: OtherStore, options: dict[str, str], filled: Broker, tmp_path: Path
 ) -> None:
-    sink = {"root": store.root, "storage_connection": "store", "storage_options": store.options}
+    connection = "store" if store.connection else None
+    sink = {"root": store.root, "storage_connection": connection, "storage_options": store.options}
     shop = Shop(tmp_path, {"bootstrap.servers": filled.bootstrap}, {"sink": sink})
-    shop.environment = {"AIRFLOW_CONN_STORE": json.dumps(store.connection)}
+    shop.environment = {"AIRFLOW_CONN_STORE": json.dumps(store.connection)} if connection else {}
     said = []
     for verb in (["doctor"], ["sync", "--until", until(0)], ["sync", "--json"], ["maintain"]):
         answer = shop.run(*verb)
@@ -119,13 +131,33 @@ def test_the_shop_equals_the_source_and_no_secret_is_shown(
         location = DeltaLocation(table_location(store.root, source.database, source.table), options)
         assert differing(source, location.rows()) == []
     objects = open_objects(store.root, options)
-    contents = [read_object(objects, f"_cdc/{name}") or b"" for name in object_names(objects, "_cdc")]
+    contents = [objects.read(f"_cdc/{name}") or b"" for name in objects.names("_cdc")]
     assert len(contents) > 10
-    secret = store.secret.encode()
+    secret = store.secret.encode() or b"no secret"
     assert not [text for text in (*contents, *(text.encode() for text in said)) if secret in text]
 
 
-@pytest.mark.parametrize("root", ["gs://b/lake", "abfss://c@a.dfs.core.windows.net/lake"])
+@pytest.mark.parametrize("store", ["hdfs"], indirect=True)
+def test_a_table_at_a_path_that_delta_rs_misses_is_parked_by_itself(
+    store: OtherStore, filled: Broker, tmp_path: Path
+) -> None:
+    changes = {"sink": {"root": f"{store.root}-2"}, "target": [{"from": "shop.orders", "to": "shop.größe"}]}
+    shop = Shop(tmp_path, {"bootstrap.servers": filled.bootstrap}, changes)
+    done = shop.run("sync", "--until", until(0), "--json").json
+    states = {table["table"]: table["state"] for table in done["tables"]}
+    assert {name for name, state in states.items() if state != "ok"} == {"orders"} and len(states) > 5
+    (parked,) = done["parked"]
+    assert "letters beyond ASCII" in parked["reason"] and "sink.names: safe" in parked["reason"]
+
+
+@pytest.mark.parametrize("root", ["hdfs://name:8020/a lake", "hdfs://name:8020/größe"])
+def test_a_root_of_hdfs_that_delta_rs_misses_is_refused(root: str, tmp_path: Path) -> None:
+    answer = Shop(tmp_path, {"bootstrap.servers": "nowhere:1"}, {"sink": {"root": root}}).run("sync")
+    assert answer.code == 2
+    assert "sink.root: of HDFS has neither spaces nor letters beyond ASCII" in answer.err
+
+
+@pytest.mark.parametrize("root", ["gs://b/lake", "abfss://c@a.dfs.core.windows.net/lake", "hdfs://name/lake"])
 def test_the_spark_writer_is_refused_where_it_does_not_reach(root: str, tmp_path: Path) -> None:
     shop = Shop(
         tmp_path,

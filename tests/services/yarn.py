@@ -81,7 +81,8 @@ class YarnCluster:
         for name, value in {**_CONF, **own}.items():
             conf.set(name, value)
         hdfs = getattr(hadoop.hdfs, "MiniDFSCluster$Builder")(conf).numDataNodes(1).build()
-        conf.set("fs.defaultFS", hdfs.getURI().toString())
+        self.hdfs = str(hdfs.getURI().toString())
+        conf.set("fs.defaultFS", self.hdfs)
         self._yarn = hadoop.yarn.server.MiniYARNCluster("yarn", nodes, 1, 1)
         self._yarn.init(conf)
         self._yarn.start()

@@ -21,8 +21,8 @@ SCHEMES = ("file", *STORE_SCHEMES)
 class Lake:
     """The folder of a pipeline's change log and documents, in ``root/_cdc/<pipeline>``.
 
-    :param root: absolute local path, or ``file://``, ``s3://``, ``gs://``, ``abfss://``; kept in its canonical
-        spelling. Empty for the root of the tables.
+    :param root: absolute local path, or ``file://``, ``s3://``, ``gs://``, ``abfss://``, ``hdfs://``; kept in its
+        canonical spelling. Empty for the root of the tables.
     :param storage_connection: Airflow connection of the object store, with its address and secrets: ``aws``,
         ``google_cloud_platform``, ``wasb`` or ``adls``.
     :param storage_options: further options of the store; no secrets.

@@ -145,7 +145,8 @@ class CanalSource:
 class FilesSource:
     """Topics in files, in a folder or on an object store: ``<topic>/partition=<n>/<topic>+<n>+<first offset>.jsonl``.
 
-    :param folder: absolute path or address (``s3://``, ``gs://``, ``abfss://``) of what has a folder for each topic.
+    :param folder: absolute path or address (``s3://``, ``gs://``, ``abfss://``, ``hdfs://``) of what has a folder for
+        each topic.
     :param topics: regular expression that must match a topic's whole name, or a list of names.
     :param format: name of the wire format, e.g. ``debezium-json``.
     :param lines: ``records``: each line is a record with its offset, time, key, value and headers, the last three in

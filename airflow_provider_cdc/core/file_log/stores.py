@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""List and read files below a root, on a local disk or on S3."""
+"""List and read files below a root, on a local disk or on an object store."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ import io
 import os
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.core.lake.object_store import ObjectFile, object_entries, open_objects
+from airflow_provider_cdc.core.lake.object_store import Objects, open_objects
 from airflow_provider_cdc.core.lake.roots import canonical_root
 from airflow_provider_cdc.core.lake.store_kinds import store_kind
-
-if TYPE_CHECKING:
-    from obstore.store import ObjectStore
 
 _READ_BYTES = 4 << 20  # of one request to an object store
 
@@ -48,7 +45,7 @@ def open_store(root: str, options: Mapping[str, str] | None = None) -> FileStore
         return _LocalFiles(root)
     if store_kind(root) is None:
         raise ConfigurationError([f"source.folder: {root!r} is neither a local folder nor on an object store"])
-    return _Objects(root, dict(options or {}))
+    return _OnStore(root, dict(options or {}))
 
 
 class _LocalFiles:
@@ -76,25 +73,25 @@ class _LocalFiles:
         return open(os.path.join(self.root, path), "rb")
 
 
-class _Objects:
+class _OnStore:
     def __init__(self, root: str, options: dict[str, str]) -> None:
         self.root, self._options = root, options
 
     @cached_property
-    def _store(self) -> ObjectStore:
+    def _store(self) -> Objects:
         return open_objects(self.root, self._options)
 
     def entries(self, folder: str) -> Entries:
-        return object_entries(self._store, folder)
+        return self._store.entries(folder)
 
     def open(self, path: str) -> BinaryIO:
-        return io.BufferedReader(_Streamed(ObjectFile(self._store, path)), _READ_BYTES)
+        return io.BufferedReader(_Streamed(self._store.open(path)), _READ_BYTES)
 
 
 class _Streamed(io.RawIOBase):
     """Let an object be read by large requests, whatever is asked for at a time."""
 
-    def __init__(self, file: ObjectFile) -> None:
+    def __init__(self, file: io.RawIOBase) -> None:
         self._file = file
 
     def readable(self) -> bool:
@@ -107,6 +104,6 @@ class _Streamed(io.RawIOBase):
         return self._file.seek(offset, whence)
 
     def readinto(self, buffer: Any) -> int:
-        content = self._file.read(len(buffer))
+        content = self._file.read(len(buffer)) or b""
         buffer[: len(content)] = content
         return len(content)

@@ -7,22 +7,12 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from airflow_provider_cdc.core.errors import UnavailableError, first_line
 from airflow_provider_cdc.core.lake.durable_files import create_file, make_folder, replace_file
-from airflow_provider_cdc.core.lake.object_store import (
-    create_object,
-    object_names,
-    open_objects,
-    put_object,
-    read_object,
-)
+from airflow_provider_cdc.core.lake.object_store import Objects, open_objects
 from airflow_provider_cdc.core.lake.roots import canonical_root
 from airflow_provider_cdc.core.lake.store_kinds import store_kind
-
-if TYPE_CHECKING:
-    from obstore.store import ObjectStore
 
 
 class LakeFiles:
@@ -40,7 +30,7 @@ class LakeFiles:
         """Return a file's content, None where it is not there."""
         with self._access(name) as path:
             if self._on_objects:
-                return read_object(self._objects, name)
+                return self._objects.read(name)
             try:
                 with open(path, "rb") as file:
                     return file.read()
@@ -54,7 +44,7 @@ class LakeFiles:
         """
         with self._access(name) as path:
             if self._on_objects:
-                return create_object(self._objects, name, content)
+                return self._objects.create(name, content)
             make_folder(os.path.dirname(path))
             return create_file(path, content)
 
@@ -62,7 +52,7 @@ class LakeFiles:
         """Write a file, or replace it; readers see all of it or nothing."""
         with self._access(name) as path:
             if self._on_objects:
-                put_object(self._objects, name, content)
+                self._objects.put(name, content)
             else:
                 replace_file(path, content)
 
@@ -70,11 +60,11 @@ class LakeFiles:
         """Return the names of the files in a folder, none where it is not there."""
         with self._access(folder) as path:
             if self._on_objects:
-                return object_names(self._objects, folder)
+                return self._objects.names(folder)
             return os.listdir(path) if os.path.isdir(path) else []
 
     @cached_property
-    def _objects(self) -> ObjectStore:
+    def _objects(self) -> Objects:
         return open_objects(self.root, self._options)
 
     @contextmanager

@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from airflow_provider_cdc.core.lake.object_store import open_objects, read_object
-from airflow_provider_cdc.core.lake.roots import canonical_root
-from airflow_provider_cdc.core.lake.store_kinds import store_kind
+from airflow_provider_cdc.core.errors import UnavailableError
+from airflow_provider_cdc.core.lake.lake_files import LakeFiles
 from airflow_provider_cdc.core.schema_registry.client import ask, registry_digest
 
 _AT_ONCE = 8
@@ -43,32 +42,19 @@ def kept_or_asked(
     if not settings:
         return dict(ask(settings, ids))
     files = {identity: schema_file(pipeline, settings["url"], identity) for identity in ids}
-    stored = _stored(canonical_root(root), options(), files)
+    stored = _stored(root, options(), files)
     lacking = [identity for identity in ids if identity not in stored]
     return {**stored, **(ask(settings, lacking) if lacking else {})}
 
 
 def _stored(root: str, options: dict[str, str], files: Mapping[int, str]) -> dict[int, Mapping[str, Any]]:
-    """Return the schemas that the lake has; none of a store that is not asked from here, or does not answer."""
-    if store_kind(root) is not None:
-        store = open_objects(root, options)
-
-        def content(file: str) -> bytes | None:
-            return read_object(store, file)
-
-    elif root.startswith("/"):
-
-        def content(file: str) -> bytes | None:
-            with open(f"{root}/{file}", "rb") as opened:
-                return opened.read()
-
-    else:
-        return {}
+    """Return the schemas that the lake has; none of a store that does not answer."""
+    lake = LakeFiles(root, options)
 
     def document(file: str) -> Any:
         try:
-            return json.loads(content(file) or b"null")
-        except (OSError, ValueError):
+            return json.loads(lake.read(file) or b"null")
+        except (UnavailableError, ValueError):
             return None
 
     with ThreadPoolExecutor(min(_AT_ONCE, len(files) or 1)) as threads:

@@ -23,6 +23,7 @@ from airflow_provider_cdc.core.apply.row_sets import each_known
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError, first_line
 from airflow_provider_cdc.core.faults import may_be_caught
+from airflow_provider_cdc.core.lake.store_kinds import lies_plainly
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Commit, Owner
 from spark_jobs.sinks.contract import RowsMet, TableSize
@@ -66,6 +67,13 @@ class DeltaLocation:
         self.options = options
         self._actions: pa.Table | None = None
         self.is_checked = False
+        if not lies_plainly(location):
+            raise SinkError(
+                "sink.unreadable",
+                "delta-rs finds no table of HDFS whose path has spaces or letters beyond ASCII",
+                where={"location": location},
+                hint="state `sink.names: safe`, or name the table by a rule of `target`",
+            )
         try:
             self._table: DeltaTable | None = DeltaTable(location, version=version, storage_options=options or None)
         except TableNotFoundError:

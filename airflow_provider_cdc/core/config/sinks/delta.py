@@ -15,6 +15,7 @@ from airflow_provider_cdc.core.config.sinks.kinds import SINKS
 from airflow_provider_cdc.core.config.sinks.names import WRITES, check_names
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.lake.roots import canonical_root
+from airflow_provider_cdc.core.lake.store_kinds import lies_plainly
 
 _OF_TABLES = ("writes", "names")
 # properties that hold however the tables are written
@@ -33,8 +34,8 @@ _KNOWN: Mapping[str, tuple[re.Pattern[str], str]] = {
 class DeltaSink:
     """Delta tables at ``root/<database>/<table>``.
 
-    :param root: absolute local path, or ``file://``, ``s3://``, ``gs://``, ``abfss://``; kept in its canonical
-        spelling.
+    :param root: absolute local path, or ``file://``, ``s3://``, ``gs://``, ``abfss://``, ``hdfs://``; kept in its
+        canonical spelling.
     :param storage_connection: Airflow connection of the object store, with its address and secrets: ``aws``,
         ``google_cloud_platform``, ``wasb`` or ``adls``.
     :param storage_options: further options of the store; no secrets.
@@ -59,6 +60,8 @@ class DeltaSink:
     def __post_init__(self) -> None:
         checks = Checks("sink")
         check_store(checks, self.root, self.storage_connection, self.storage_options)
+        if not lies_plainly(str(self.root)):
+            checks.problem("root", "of HDFS has neither spaces nor letters beyond ASCII: delta-rs finds no table there")
         checks.choice("writes", self.writes, WRITES)
         check_names(checks, self.names)
         checks.choice("type", self.type, [name for name, kind in SINKS.items() if kind.section == "DeltaSink"])
