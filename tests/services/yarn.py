@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +27,6 @@ _FLAGS = ["-Xmx400m", *SHORT_LIVED_JAVA.split(), "--add-opens=java.base/java.lan
 _CONF = {
     "yarn.nodemanager.vmem-check-enabled": "false",
     "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "99",
-    "yarn.nodemanager.delete.debug-delay-sec": "3600",  # launch scripts and logs stay, so that tests can search them
     "yarn.minicluster.yarn.nodemanager.resource.memory-mb": "4096",
     "yarn.scheduler.minimum-allocation-mb": "256",
     "yarn.scheduler.capacity.root.queues": "default",
@@ -49,6 +48,7 @@ class YarnCluster:
         self.conf = self.folder / "conf"
         self.conf.mkdir()
         port = free_port()
+        self._server: Server | None = None
         try:
             self._server = Server("YARN", self._command(port), self.folder / "yarn.log", env=_environment())
             self._server.wait_until(lambda: listens(port))
@@ -115,13 +115,10 @@ class YarnCluster:
                 running[int(process.name)] = folder.rpartition("/")[2]
         return running
 
-    def files(self) -> Iterator[Path]:
-        """Yield all files that its services and containers left, those of HDFS too."""
-        return (file for file in self.folder.rglob("*") if file.is_file())
-
     def stop(self) -> None:
         """Stop all processes and remove their folders."""
-        self._server.stop()
+        if self._server is not None:
+            self._server.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self) -> YarnCluster:
