@@ -233,6 +233,23 @@ def test_a_submit_that_fails_shows_no_secret(master: str, task: EngineTask, conn
     assert not Path("/tmp/pwned").exists()
 
 
+def test_an_error_of_java_is_shown_without_its_frames(task: EngineTask, connect: Connect, submit: Path) -> None:
+    frames = "for n in $(seq 99); do printf '\\tat org.apache.Client.run(Client.scala:%s)\\n' $n; done"
+    lines = [
+        "#!/bin/sh",
+        "echo 'Exception in thread \"main\": please specify a path'",
+        frames,
+        "echo '\t... 9 more'",
+        "exit 1",
+    ]
+    (submit.parent / "spark" / "bin" / "spark-submit").write_text("\n".join(lines))
+    connect("far", "spark", host="spark://m:7077")
+    said: list[str] = []
+    with pytest.raises(UnavailableError, match="please specify a path") as failed:
+        run_spark(replace(task, say=said.append), SparkSettings(connection="far"))
+    assert "Client.scala" not in str(failed.value) and sum("Client.scala" in line for line in said) == 99
+
+
 def test_kubernetes_without_its_provider_is_named(task: EngineTask, connect: Connect) -> None:
     connect("far", "spark", host="k8s://https://h:6443")
     with pytest.raises(ConfigurationError, match="pip install apache-airflow-providers-cncf-kubernetes"):
