@@ -26,6 +26,7 @@ _CONF = {
     "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "99",
     "yarn.minicluster.yarn.nodemanager.resource.memory-mb": "4096",
     "yarn.scheduler.minimum-allocation-mb": "256",
+    "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "100",  # a container is given with the next one
     "yarn.scheduler.capacity.root.queues": "default",
     "yarn.scheduler.capacity.root.default.capacity": "100",
     "yarn.scheduler.capacity.maximum-am-resource-percent": "0.9",

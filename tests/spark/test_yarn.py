@@ -51,6 +51,7 @@ def on(yarn: YarnCluster, folder: Path, broker: Broker, s3: S3 | None = None) ->
     shop = Shop(folder, broker.sasl_settings())
     conf = {
         "spark.yarn.jars": f"local:{_spark_home()}/jars/*",
+        "spark.yarn.report.interval": "200ms",
         "spark.executor.instances": 1,
         "spark.executor.cores": 2,
         "spark.executor.memory": "512m",
