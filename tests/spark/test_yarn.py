@@ -78,7 +78,8 @@ def on(yarn: YarnCluster, folder: Path, broker: Broker, s3: S3 | None = None) ->
 
 def demand_equal(shop: Shop, done: Answer, s3: S3) -> None:
     assert done.code == 0, done.err[-5000:]
-    root, options = shop.document()["sink"]["root"], s3.storage_options
+    root = shop.document()["sink"]["root"]
+    options = s3.storage_options if root.startswith("s3") else {}
     for source in load(TRUTH):
         address = table_location(root, source.database, source.table)
         assert differing(source, DeltaLocation(address, options).rows()) == []
@@ -115,10 +116,14 @@ def secrets_of(shop: Shop) -> tuple[str, str]:
 
 @pytest.fixture(params=["client", "cluster"])
 def shop(yarn: YarnCluster, filled: Broker, s3: S3, tmp_path: Path, request: pytest.FixtureRequest) -> Shop:
-    """Return a pipeline in either mode."""
-    return on(yarn, tmp_path, filled, s3 if request.param == "cluster" else None)
+    """Return a pipeline in either mode, in cluster mode also with its lake on HDFS."""
+    made = on(yarn, tmp_path, filled, None if request.param == "client" else s3)
+    if request.param == "cluster, HDFS":
+        made.changes["sink"] = {"root": f"{yarn.hdfs}/lake"}
+    return made
 
 
+@pytest.mark.parametrize("shop", ["client", "cluster", pytest.param("cluster, HDFS", marks=longer)], indirect=True)
 def test_a_batch_is_equal_and_shows_no_secret(yarn: YarnCluster, s3: S3, shop: Shop) -> None:
     done = shop.run("sync", "--json")
     demand_equal(shop, done, s3)
