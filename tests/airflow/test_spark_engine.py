@@ -9,12 +9,13 @@ import time
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from airflow_provider_cdc.connections.lookup import SparkTarget
-from airflow_provider_cdc.core.config import SparkSettings
+from airflow_provider_cdc.core.config import RunPolicy, SparkSettings, TableRules
+from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
 from airflow_provider_cdc.engine.spark import _conf, local_cores, run_spark
 from airflow_provider_cdc.engine.stopper import Stopper
@@ -122,22 +123,96 @@ def holding(folder: Path, text: str) -> list[str]:
     return sorted(f.name for f in folder.rglob("*") if f.is_file() and text.encode() in f.read_bytes())
 
 
+KINDS = ("kafka", "storage", "registry", "mask", "sink")
+
+
 @pytest.mark.parametrize(
-    ("master", "kind"),
-    [*(("yarn", kind) for kind in ("kafka", "storage", "registry", "mask", "sink")), ("k8s://https://h:6443", "kafka")],
+    ("master", "kind", "conf"),
+    [
+        *(("yarn", kind, {}) for kind in KINDS),
+        ("k8s://https://h:6443", "kafka", {}),
+        ("yarn", "kafka", {"keytab": "a"}),
+    ],
 )
 def test_no_secret_reaches_a_submitter_that_writes_it_down(
-    master: str, kind: str, task: EngineTask, connect: Connect, submit: Path, monkeypatch: pytest.MonkeyPatch
+    master: str,
+    kind: str,
+    conf: dict[str, Any],
+    task: EngineTask,
+    connect: Connect,
+    submit: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Hadoop exports the driver's environment in a shell script that prints and runs what stands there in quotes."""
     monkeypatch.setattr("airflow_provider_cdc.engine.spark.find_spec", lambda name: True)
     connect("far", "spark", {"deploy-mode": "cluster"}, host=master)
     task = replace(task, secrets={kind: {"any": HOSTILE}})
     with pytest.raises(ConfigurationError, match="deploy-mode cluster would show secrets") as refused:
-        run_spark(task, SparkSettings(connection="far"))
+        run_spark(task, SparkSettings(connection="far", conf=conf))
     assert "horse" not in str(refused.value)
     assert kind in str(refused.value)
     assert list(submit.iterdir()) == [] == holding(task.scratch, "horse")
+
+
+CORE = "<configuration>{}</configuration>"
+STATED = "<property><name>{}</name><value>{}</value></property>"
+
+
+@pytest.mark.parametrize(
+    ("site", "conf"),
+    [
+        ({"hadoop.security.authentication": "kerberos", "hadoop.rpc.protection": "privacy"}, {}),
+        ({"hadoop.security.authentication": "kerberos"}, {"spark.hadoop.hadoop.rpc.protection": "privacy"}),
+        ({}, {"spark.airflowCdc.allowUnencrypted": True}),
+    ],
+)
+def test_secrets_go_to_yarn_as_credentials_only(
+    site: dict[str, str],
+    conf: dict[str, Any],
+    task: EngineTask,
+    connect: Connect,
+    submit: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "core-site.xml").write_text(CORE.format("".join(STATED.format(*item) for item in site.items())))
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", "/checkout")
+    connect("far", "spark", {"deploy-mode": "cluster"}, host="yarn")
+    said: list[str] = []
+    task = with_job(replace(task, secrets={"kafka": {"sasl.password": HOSTILE}}, say=said.append))
+    with pytest.raises(UnavailableError, match="ended without a result") as failed:
+        run_spark(task, SparkSettings(connection="far", conf=conf))
+    assert "horse" not in f"{failed.value} {failed.value.__cause__} {said}"
+    assert holding(task.scratch, "horse") == ["credentials"]
+    assert (task.scratch / "credentials").stat().st_mode & 0o777 == 0o600
+    variables = dict(line.split("=", 1) for line in (submit / "variables").read_text().splitlines() if "=" in line)
+    assert variables["HADOOP_TOKEN_FILE_LOCATION"] == str(task.scratch / "credentials")
+    assert "PYTHONPATH" not in variables, "YARN would put it before the code that is sent"
+
+
+@pytest.mark.parametrize(
+    "rest", [{"hadoop.rpc.protection": "authentication"}, {"hadoop.rpc.protection": "privacy,integrity"}]
+)
+def test_a_cluster_that_may_send_secrets_in_the_clear_gets_none(
+    rest: dict[str, str], task: EngineTask, connect: Connect, submit: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = {"hadoop.security.authentication": "kerberos", **rest}
+    (submit / "core-site.xml").write_text(CORE.format("".join(STATED.format(*item) for item in site.items())))
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(submit))
+    connect("far", "spark", {"deploy-mode": "cluster"}, host="yarn")
+    with pytest.raises(ConfigurationError, match="to the network: Hadoop's calls are not encrypted"):
+        run_spark(task, SparkSettings(connection="far"))
+
+
+def with_job(task: EngineTask) -> EngineTask:
+    """Return a task whose job lies where its engine looks for it."""
+    job = JobDocument(
+        "shop", 1, "2026-01-01T00:00:00+00:00", str(task.scratch / "lake"), "debezium-json", {}, None, {}, [],
+        RunPolicy(), TableRules(), [], [], [],
+    )  # fmt: skip
+    task.job.write_text(json.dumps(job.document()))
+    return task
 
 
 @pytest.mark.parametrize("master", ["yarn", "spark://m:7077"])
@@ -158,6 +233,23 @@ def test_a_submit_that_fails_shows_no_secret(master: str, task: EngineTask, conn
     assert not Path("/tmp/pwned").exists()
 
 
+def test_an_error_of_java_is_shown_without_its_frames(task: EngineTask, connect: Connect, submit: Path) -> None:
+    frames = "for n in $(seq 99); do printf '\\tat org.apache.Client.run(Client.scala:%s)\\n' $n; done"
+    lines = [
+        "#!/bin/sh",
+        "echo 'Exception in thread \"main\": please specify a path'",
+        frames,
+        "echo '\t... 9 more'",
+        "exit 1",
+    ]
+    (submit.parent / "spark" / "bin" / "spark-submit").write_text("\n".join(lines))
+    connect("far", "spark", host="spark://m:7077")
+    said: list[str] = []
+    with pytest.raises(UnavailableError, match="please specify a path") as failed:
+        run_spark(replace(task, say=said.append), SparkSettings(connection="far"))
+    assert "Client.scala" not in str(failed.value) and sum("Client.scala" in line for line in said) == 99
+
+
 def test_kubernetes_without_its_provider_is_named(task: EngineTask, connect: Connect) -> None:
     connect("far", "spark", host="k8s://https://h:6443")
     with pytest.raises(ConfigurationError, match="pip install apache-airflow-providers-cncf-kubernetes"):
@@ -170,14 +262,14 @@ def test_a_driver_in_the_cluster_gets_no_variable_for_secrets(
     connect("far", "spark", {"deploy-mode": "cluster"}, host="yarn")
     seen: list[dict[str, str]] = []
 
-    def submit(hook: object, task: EngineTask, environment: dict[str, str]) -> str:
+    def submit(hook: object, task: EngineTask, environment: dict[str, str], end: object) -> str:
         seen.append(environment)
         return "ended"
 
     monkeypatch.setattr("airflow_provider_cdc.engine.spark._submit", submit)
     with pytest.raises(UnavailableError):
-        run_spark(replace(task, secrets={"kafka": {}}), SparkSettings(connection="far"))
-    assert [name for name in seen[0] if "SECRETS" in name] == []
+        run_spark(with_job(replace(task, secrets={"kafka": {}})), SparkSettings(connection="far"))
+    assert [name for name in seen[0] if "SECRETS" in name or "TOKEN" in name] == []
 
 
 def test_two_releases_of_spark_that_lie_over_each_other_are_named(

@@ -5,31 +5,28 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JJavaError
 
-from airflow_provider_cdc.engine.jars import JarError, fetch, jar_cache
 from airflow_provider_cdc.engine.java import find_java
 
-from .process import SHORT_LIVED_JAVA, NotAvailable, Server, free_port, listens
+from .java_services import JavaServices
 
 LOCK = Path(__file__).with_name("yarn.lock")
 # Hadoop's injection of dependencies makes classes by reflection.
-_FLAGS = ["-Xmx400m", *SHORT_LIVED_JAVA.split(), "--add-opens=java.base/java.lang=ALL-UNNAMED"]
+_FLAGS = ("--add-opens=java.base/java.lang=ALL-UNNAMED",)
+_OF_SPARK = ("hadoop-client-api", "hadoop-client-runtime")
 _CONF = {
     "yarn.nodemanager.vmem-check-enabled": "false",
     "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "99",
-    "yarn.nodemanager.delete.debug-delay-sec": "3600",  # launch scripts and logs stay, so that tests can search them
     "yarn.minicluster.yarn.nodemanager.resource.memory-mb": "4096",
     "yarn.scheduler.minimum-allocation-mb": "256",
+    "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "100",  # a container is given with the next one
     "yarn.scheduler.capacity.root.queues": "default",
     "yarn.scheduler.capacity.root.default.capacity": "100",
     "yarn.scheduler.capacity.maximum-am-resource-percent": "0.9",
@@ -38,44 +35,31 @@ _FOR_CLIENTS = ("fs.defaultFS", "yarn.resourcemanager.address", "yarn.resourcema
 
 
 class YarnCluster:
-    """A resource manager, node managers and HDFS, ready when the constructor returns, and gone after `stop`.
+    """A resource manager, a node manager and HDFS, ready when the constructor returns, and gone after `stop`.
 
     :param nodes: node managers of 4 GB each.
     :ivar conf: folder of the clients' configuration: `HADOOP_CONF_DIR`.
     """
 
-    def __init__(self, nodes: int = 2) -> None:
+    def __init__(self, nodes: int = 1) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="cdc-yarn-"))
         self.conf = self.folder / "conf"
         self.conf.mkdir()
-        port = free_port()
+        folders = [f"-Dtest.build.data={self.folder / 'nodes'}", f"-Dhadoop.log.dir={self.folder / 'logs'}"]
+        log = self.folder / "yarn.log"
+        self._java = JavaServices("YARN", LOCK, _OF_SPARK, log, (*_FLAGS, *folders), _environment())
         try:
-            self._server = Server("YARN", self._command(port), self.folder / "yarn.log", env=_environment())
-            self._server.wait_until(lambda: listens(port))
-            self._start(port, nodes)
+            self._start(nodes)
         except Py4JJavaError as problem:
-            text = str(problem)  # while Java is there
+            text = str(problem)  # while Java is there to say it
             self.stop()
             raise RuntimeError(text) from None
         except BaseException:
             self.stop()
             raise
 
-    def _command(self, port: int) -> list[str]:
-        """Return the command of a Java in which Python starts the services."""
-        java = find_java().executable
-        try:
-            jars = fetch(LOCK, jar_cache(), java, lambda text: print(text, file=sys.stderr, flush=True))
-        except JarError as problem:
-            raise NotAvailable(str(problem)) from None
-        folders = [f"-Dtest.build.data={self.folder / 'nodes'}", f"-Dhadoop.log.dir={self.folder / 'logs'}"]
-        classes = ":".join([*map(str, jars), *map(str, _spark_jars())])
-        return [str(java), *_FLAGS, *folders, "-cp", classes, "py4j.GatewayServer", str(port)]
-
-    def _start(self, port: int, nodes: int) -> None:
-        # Python frees nothing in Java, which may be gone before
-        java: Any = JavaGateway(gateway_parameters=GatewayParameters(port=port, enable_memory_management=False)).jvm
-        hadoop = java.org.apache.hadoop
+    def _start(self, nodes: int) -> None:
+        hadoop = self._java.jvm.org.apache.hadoop
         conf = hadoop.yarn.conf.YarnConfiguration()
         own = {"hadoop.tmp.dir": str(self.folder / "tmp"), "hdfs.minidfs.basedir": str(self.folder / "hdfs")}
         for name, value in {**_CONF, **own}.items():
@@ -115,13 +99,9 @@ class YarnCluster:
                 running[int(process.name)] = folder.rpartition("/")[2]
         return running
 
-    def files(self) -> Iterator[Path]:
-        """Yield all files that its services and containers left, those of HDFS too."""
-        return (file for file in self.folder.rglob("*") if file.is_file())
-
     def stop(self) -> None:
         """Stop all processes and remove their folders."""
-        self._server.stop()
+        self._java.server.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self) -> YarnCluster:
@@ -131,14 +111,6 @@ class YarnCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-
-
-def _spark_jars() -> list[Path]:
-    """Return Hadoop's client, Python's gateway and what they log with: Spark has them."""
-    spec = find_spec("pyspark")
-    assert spec is not None and spec.origin is not None
-    names = ("hadoop-client-api", "hadoop-client-runtime", "py4j", "slf4j-api", "jcl-over-slf4j", "log4j-")
-    return sorted(jar for name in names for jar in (Path(spec.origin).parent / "jars").glob(f"{name}*.jar"))
 
 
 def _environment() -> dict[str, str]:

@@ -15,7 +15,7 @@ import pytest
 from airflow_provider_cdc.batch.result import BatchResult
 from airflow_provider_cdc.batch.staging import publish, stage
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.documents import take_secrets
+from airflow_provider_cdc.core.documents import CREDENTIALS_NAME, credentials_file, take_secrets
 from airflow_provider_cdc.core.errors import BusyError, ConfigurationError, DataError, UnavailableError
 from airflow_provider_cdc.ledger import Ledger
 from tests.airflow.shop import demand_data
@@ -198,6 +198,22 @@ def test_secrets_come_plain_or_packed_by_variable_or_file(
     monkeypatch.setenv(f"AIRFLOW_CDC_SECRETS{name}", value)
     assert take_secrets() == {"mask": {"salt": SALT}}
     assert in_file or take_secrets() == {}, "no child of the process has them"
+
+
+@pytest.mark.parametrize("size", [1, 127, 128, 70_000])
+def test_secrets_come_with_the_credentials_of_a_container_of_yarn(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The layout is that of Hadoop's class Credentials; a container's file has YARN's own token before the secrets."""
+    mine = {"mask": {"salt": "s" * size}}
+    alone = credentials_file(CREDENTIALS_NAME, json.dumps(mine).encode())
+    token = b"\x05alias\x8f\x90" + b"i" * 0x90 + b"\x02pw\x10YARN_AM_RM_TOKEN\x00"
+    assert alone.startswith(b"HDTS\x00\x00\x01\x0bairflow-cdc")
+    (tmp_path / "tokens").write_bytes(b"HDTS\x00\x01" + token + alone[6:])
+    monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", str(tmp_path / "tokens"))
+    assert take_secrets() == mine
+    (tmp_path / "tokens").write_bytes(b"HDTS\x00\x01" + token + b"\x00")
+    assert take_secrets() == {}, "a container of YARN that has no secret of ours"
 
 
 @pytest.mark.parametrize("broken", [f"{{{SALT}", SALT, f'["{SALT}"]', f'{{"mask": "{SALT}"}}'])

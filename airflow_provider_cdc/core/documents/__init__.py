@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from airflow_provider_cdc.core.documents.job import DOCUMENT_VERSION, SECRETS_VARIABLE, JobDocument
+from airflow_provider_cdc.core.documents.hadoop_credentials import CREDENTIALS_VARIABLE, credentials_file
+from airflow_provider_cdc.core.documents.job import ALLOW_UNENCRYPTED, DOCUMENT_VERSION, SECRETS_VARIABLE, JobDocument
 from airflow_provider_cdc.core.documents.orders import (
     Adoption,
     Approval,
@@ -30,6 +31,7 @@ from airflow_provider_cdc.core.documents.result import (
     TableMaintenance,
 )
 from airflow_provider_cdc.core.documents.staged_job import (
+    CREDENTIALS_NAME,
     SECRETS_FILE_VARIABLE,
     StagedJob,
     secret_names,
@@ -39,6 +41,9 @@ from airflow_provider_cdc.core.documents.staged_place import StagedPlace
 from airflow_provider_cdc.core.documents.table_state import TableState
 
 __all__ = [
+    "ALLOW_UNENCRYPTED",
+    "CREDENTIALS_NAME",
+    "CREDENTIALS_VARIABLE",
     "DOCUMENT_VERSION",
     "SECRETS_FILE_VARIABLE",
     "SECRETS_VARIABLE",
@@ -68,6 +73,7 @@ __all__ = [
     "TableLine",
     "TableMaintenance",
     "TableState",
+    "credentials_file",
     "secret_names",
     "take_secrets",
 ]

@@ -19,6 +19,8 @@ DOCUMENT_VERSION = 1
 
 SECRETS_VARIABLE = "AIRFLOW_CDC_SECRETS"
 """Environment variable of the engine's process with the secrets: no argument, document or log holds one."""
+ALLOW_UNENCRYPTED = "spark.airflowCdc.allowUnencrypted"
+"""Key of Spark's configuration with which a pipeline's author accepts that secrets travel readable."""
 
 
 @dataclass(slots=True)

@@ -10,12 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from airflow_provider_cdc.core.documents.hadoop_credentials import CREDENTIALS_VARIABLE, secret_of
 from airflow_provider_cdc.core.documents.job import SECRETS_VARIABLE, JobDocument
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.plain_data import Document, from_plain
 
 SECRETS_FILE_VARIABLE = f"{SECRETS_VARIABLE}_FILE"
 """Environment variable with the path of a file that holds what :data:`SECRETS_VARIABLE` would."""
+CREDENTIALS_NAME = "airflow-cdc"
+"""Name of the same among Hadoop's credentials."""
 
 Secrets = dict[str, dict[str, str]]
 
@@ -65,15 +68,19 @@ def secret_names(secrets: Secrets) -> list[str]:
 
 
 def take_secrets() -> Secrets:
-    """Take a job's secrets out of this process's environment, or out of the file that it names.
+    """Take a job's secrets out of this process's environment, the file that it names, or Hadoop's credentials.
 
     They are a JSON document, plain or in base64, which no shell changes.
 
     :raises ConfigurationError: they cannot be read; the text says nothing of them.
     """
     text, file = os.environ.pop(SECRETS_VARIABLE, ""), os.environ.get(SECRETS_FILE_VARIABLE, "")
-    name = SECRETS_VARIABLE if text or not file else SECRETS_FILE_VARIABLE
+    credentials = "" if text or file else os.environ.get(CREDENTIALS_VARIABLE, "")
+    name = SECRETS_FILE_VARIABLE if file and not text else CREDENTIALS_VARIABLE if credentials else SECRETS_VARIABLE
     try:
+        if credentials:
+            with open(credentials, "rb") as opened_credentials:
+                text = (secret_of(opened_credentials.read(), CREDENTIALS_NAME) or b"").decode()
         if not text and file:
             with open(file, encoding="utf-8") as opened:
                 text = opened.read()
