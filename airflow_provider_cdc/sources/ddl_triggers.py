@@ -195,7 +195,10 @@ BEGIN
     reason, query, coalesce(schema_name, n.nspname), coalesce(table_name, c.relname), c.relkind::text,
     c.relispartition, (SELECT jsonb_agg(i.inhrelid::bigint ORDER BY i.inhrelid) FROM pg_inherits i
       WHERE i.inhparent = c.oid AND c.relkind = 'p'), (SELECT bool_or(p.pubviaroot) FROM pg_publication p),
-    c.relpersistence::text, c.relreplident::text, identifier, failed
+    c.relpersistence::text,
+    CASE WHEN c.relreplident = 'i' AND EXISTS (SELECT FROM pg_index i
+      WHERE i.indrelid = c.oid AND i.indisreplident AND i.indisprimary) THEN 'd' ELSE c.relreplident::text END,
+    identifier, failed
   FROM (SELECT 1) one LEFT JOIN pg_namespace n ON n.oid = c.relnamespace;
 END
 $body$;

@@ -12,6 +12,8 @@ from tests.postgres_histories.kinds import KINDS, Kind
 from tests.postgres_histories.server import Change, Column, Row, Server, Structure, Transaction
 
 LOG = ("ctl", "ddl_log")
+BY_INDEX = "REPLICA IDENTITY USING INDEX"
+"""Reason of a table whose key may move, or whose rows may go, without the old key in the log."""
 _TEXT, _NUMBER, _BIG, _FLAG = KINDS["text"], KINDS["integer"], KINDS["bigint"], KINDS["boolean"]
 _JSON = Kind("jsonb", _TEXT.make, KINDS["jsonb"].schema, _TEXT.wire, pa.string(), _TEXT.stored, "JSON", "{}")
 _COLUMNS = {
@@ -68,6 +70,8 @@ def note(
     schema, table = structure.name
     described = event in ("ddl_command_end", "install")
     gone = event == "sql_drop"
+    if described and structure.identity == "i" and structure.key:
+        server.endanger(structure.name, BY_INDEX)
     values: dict[str, Any] = {
         "id": server.ddl_id,
         "event": event,

@@ -125,7 +125,7 @@ class DdlMaker(ConnectorMaker):
     def identity(self) -> None:
         """REPLICA IDENTITY."""
         name, table = self.some()
-        able = "dffn" if table.structure.key else "ffn"
+        able = ("dffn" if table.structure.key else "ffn") + "i" * (table.structure.index is not None)
         self.commit(ddl.SetIdentity(name, self._chance.choice(able)))
 
     def key(self) -> None:

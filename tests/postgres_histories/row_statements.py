@@ -91,7 +91,10 @@ def _updated(server: Server, table: Table, uid: int, row: Row, new: Row, touched
     long = {c.attnum for c in structure.columns if c.attnum not in touched and c.kind.is_long(new[c.attnum])}
     moved = any(row[part] != new[part] for part in structure.key)
     if structure.identity == "i":
-        if moved or not structure.key or row[structure.identifying[0]] != new[structure.identifying[0]]:
+        logged = server.logs_ddl and structure.key  # then the table is parked whatever its rows are
+        if not logged and (
+            moved or not structure.key or row[structure.identifying[0]] != new[structure.identifying[0]]
+        ):
             server.endanger(structure.name, *GHOST)
         moved = row[structure.identifying[0]] != new[structure.identifying[0]]
     unchanged = frozenset() if structure.identity == "f" else frozenset(long)

@@ -75,8 +75,10 @@ class World:
     def moved(self) -> set[int]:
         """Return the tables of which an unread change may have moved a key alone, under REPLICA IDENTITY USING INDEX.
 
-        That shows only in the row that is missing before it: not where a snapshot has that row.
+        Where no DDL is logged, that shows only in the row that is missing before it: not where a snapshot has that row.
         """
+        if self.server.logs_ddl:
+            return set()
         unread = (change for one in self.server.wal[self.connector.read :] for change in one.changes)
         return {change.structure.oid for change in unread if change.op == "u" and change.structure.identity == "i"}
 

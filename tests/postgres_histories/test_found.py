@@ -12,7 +12,15 @@ import pytest
 from tests.histories.log import Log
 from tests.histories.place import lake_folder
 from tests.histories.tools import Style
-from tests.postgres_histories.ddl_statements import AddColumn, Create, CreateAs, Drop, DropColumn, Rename
+from tests.postgres_histories.ddl_statements import (
+    AddColumn,
+    Create,
+    CreateAs,
+    Drop,
+    DropColumn,
+    Rename,
+    SetIdentity,
+)
 from tests.postgres_histories.kinds import KINDS
 from tests.postgres_histories.replay import PgCase, PgReplay
 from tests.postgres_histories.row_statements import Delete, Insert, Truncate, Update
@@ -234,28 +242,57 @@ def test_a_truncate_of_a_table_that_nothing_else_shows_waits_for_nothing(
 
 
 MOVE = Commit((Update(T, (0,), {"id": 7}),))
-AHEAD = Blocking((T,), (replace(MOVE, reads=False),), moved=True)
+UNREAD = replace(MOVE, reads=False)
+AHEAD = Blocking((T,), (UNREAD,), moved=True)
+INDEXED = (
+    Commit((Create(T, (*COLUMNS, Column(3, "u", KINDS["integer"], notnull=True)), (1,), "i", 3),)),
+    Commit((Insert(T, ({"id": 1, "v": "a", "u": 10}, {"id": 2, "v": "a", "u": 20})),)),
+)
 
 
-@pytest.mark.parametrize("logs_ddl", [True, False])
 @pytest.mark.parametrize(
     ("move", "ends"),
     [(MOVE, ()), (MOVE, (2,)), (AHEAD, ()), (AHEAD, (2,))],
     ids=["the snapshot's batch", "a later one", "behind a blocking snapshot", "the same in a later batch"],
 )
-def test_a_key_that_moves_alone_under_an_index_parks_the_table(
-    move: Step, ends: Sequence[int], logs_ddl: bool, monkeypatch: pytest.MonkeyPatch
+def test_a_key_that_moves_alone_under_an_index_contradicts_the_rows(
+    move: Step, ends: Sequence[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # the update comes without the row before it, so the row stays under its old key, too
-    columns = (*COLUMNS, Column(3, "u", KINDS["integer"], notnull=True))
-    rows = ({"id": 1, "v": "a", "u": 10}, {"id": 2, "v": "a", "u": 20})
-    steps = (
-        Commit((Create(T, columns, (1,), "i", 3),)),
-        Commit((Insert(T, rows),)),
-        move,
-    )
     with pytest.raises(AssertionError, match=r"apply\.contradicted"):
-        problems(monkeypatch, *steps, snapshot_after=2, logs_ddl=logs_ddl, ends=ends)
+        problems(monkeypatch, *INDEXED, move, snapshot_after=2, logs_ddl=False, ends=ends)
+
+
+@pytest.mark.parametrize(
+    ("moves", "ends"),
+    [((MOVE,), ()), ((AHEAD,), (2,)), ((AHEAD,), (4,)), ((UNREAD, Snapshot("always")), ()), ((), ())],
+    ids=["a move", "behind a blocking snapshot", "behind one of an earlier batch", "behind a full one", "no move"],
+)
+def test_logged_ddl_shows_that_keys_may_move_alone(
+    moves: Sequence[Step], ends: Sequence[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(AssertionError, match="REPLICA IDENTITY USING INDEX"):
+        problems(monkeypatch, *INDEXED, *moves, snapshot_after=2, logs_ddl=True, ends=ends)
+
+
+@pytest.mark.parametrize("batches", [1, 4])
+def test_a_snapshot_behind_another_identity_makes_the_rows_known(batches: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    identified = (*INDEXED, MOVE, Commit((SetIdentity(T, "d"),)))
+    settings = {"snapshot_after": 2, "logs_ddl": True, "batches": batches}
+    assert problems(monkeypatch, *identified, Snapshot("lost"), MOVE, **settings) == []
+    with pytest.raises(AssertionError, match="REPLICA IDENTITY USING INDEX"):
+        problems(monkeypatch, *identified, MOVE, **settings)
+
+
+@pytest.mark.parametrize("batches", [1, 4])
+def test_an_identity_that_a_snapshot_read_ahead_does_not_excuse_a_key_that_moved_before_it(
+    batches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unread = tuple(
+        Commit((one,), reads=False) for one in (Update(T, (0,), {"v": "b"}), *MOVE.statements, SetIdentity(T, "d"))
+    )
+    with pytest.raises(AssertionError, match="a snapshot has read a change of this table"):
+        problems(monkeypatch, *INDEXED, *unread, Snapshot("always"), snapshot_after=2, logs_ddl=True, batches=batches)
 
 
 @pytest.mark.parametrize("first", [0, 1])

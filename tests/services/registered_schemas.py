@@ -42,6 +42,7 @@ class ServedSchemas:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = -1  # an answer is one packet: a second one waits 40 ms for the first to be acknowledged
 
             def do_GET(self) -> None:
                 called = _CALL.fullmatch(self.path)

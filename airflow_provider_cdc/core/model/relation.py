@@ -51,6 +51,8 @@ class RelationChange(Document):
     :param children: oids of a root's partitions; None where the entry does not say.
     :param via_root: whether rows of partitions come under the root's name; None where the entry does not say.
     :param moves: whether a statement attached or detached a partition.
+    :param by_index: whether changed rows are named by an index that is not the key's: a key that moves alone leaves no
+        trace of the old one, and a deleted row comes without its key.
     :param text: of a failure: what went wrong; of a server the timeline of its log.
     :param read: whether a snapshot read the row: the server that wrote it need not be the one that it was read from.
     """
@@ -75,5 +77,6 @@ class RelationChange(Document):
     children: tuple[int, ...] | None = None
     via_root: bool | None = None
     moves: bool = False
+    by_index: bool = False
     text: str = ""
     read: bool = False

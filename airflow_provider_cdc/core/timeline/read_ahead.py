@@ -38,8 +38,8 @@ def without_read_ahead(changes: Iterable[SchemaChange]) -> list[SchemaChange]:
             described[table] = one
         if one not in ahead:
             continue
-        altered = table not in takers and was is not None and one.structure != was.structure
-        unknown = [one] if altered else []
+        altered = was is not None and (one.structure, one.by_index) != (was.structure, was.by_index)
+        unknown = [one] if altered and table not in takers else []
         if one.event == RelationEvent.DROPPED:
             freed[name] = one
         elif name in freed:

@@ -26,6 +26,11 @@ _PERSISTENCE, _ADDED, _TYPES = 1, 2, 4  # bits of a rewrite's reason
 _CHANGES_ROWS = _PERSISTENCE | _ADDED | _TYPES
 _WHOLE = frozenset({"smallint", "int", "bigint"})
 _TEXT = "longtext"
+_BY_INDEX = (
+    "REPLICA IDENTITY USING INDEX lets a key move, or a row go, without the old key in the log: set REPLICA IDENTITY "
+    "DEFAULT or FULL for the table, then send it again by a snapshot"
+)
+_WAS_BY_INDEX = "rows changed under REPLICA IDENTITY USING INDEX, which lets a key move without the old one in the log"
 _MOVED = "a partition was attached or detached, and rows of partitions come under this name"
 
 
@@ -226,6 +231,7 @@ class Relations(Failovers):
             # the connector may not learn the new name: rows of the old one are this table's until another has it
             self.timeline.names[old].pop()
         self._note_partitions(change, relation, known, name)
+        self._note_identity(change, relation, known, name)
         if not self._alter_relation(change, relation, known, name):
             known.waits = True
             return
@@ -335,6 +341,16 @@ class Relations(Failovers):
             partition = None if child is None else self.timeline.tables[child.table_id].name
             if partition is not None:
                 self._block(change, partition, f"it became a partition of {name}, or was one, whose name its rows have")
+
+    def _note_identity(self, change: SchemaChange, relation: RelationChange, known: _Relation, name: TableName) -> None:
+        """Block a table as long as an index names its changed rows: behind that its rows may be made known again."""
+        table = self.timeline.tables[known.table_id]
+        lasting = next((block for block in table.blocked if block.lasts), None)
+        if relation.by_index and lasting is None:
+            table.blocked.append(Block(change.position, _BY_INDEX, columns=True, lasts=True))
+        elif lasting is not None and not relation.by_index:
+            table.blocked.remove(lasting)
+            self._block(change, name, _WAS_BY_INDEX)
 
     def _note_columns(self, relation: RelationChange, known: _Relation) -> None:
         """Note which columns no row has, and the types whose labels may be renamed."""

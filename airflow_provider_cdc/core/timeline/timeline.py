@@ -178,16 +178,18 @@ class Block(NamedTuple):
 
     :param columns: whether the table's columns are unknown too; else only the rows stored then are.
     :param by_rule: whether it is one because of what a pipeline states: rows that were made before did not meet it.
+    :param lasts: whether only another change of the table ends it: no TRUNCATE, and no snapshot.
     """
 
     position: str
     reason: str
     columns: bool = False
     by_rule: bool = False
+    lasts: bool = False
 
     def __str__(self) -> str:
         ends = "DROP TABLE and CREATE TABLE" if self.columns else "TRUNCATE TABLE, or DROP TABLE and CREATE TABLE,"
-        return f"{self.reason} -> {ends} at the source makes the table known again"
+        return self.reason if self.lasts else f"{self.reason} -> {ends} at the source makes the table known again"
 
 
 @dataclass(slots=True)
@@ -273,7 +275,7 @@ class TableTimeline:
         :param snapshot: position of the snapshot that the rows begin with: it states structure and rows.
         """
         cleared = max([*self.clears, *clears], default="")
-        unsettled = (b for b in self.blocked if b not in settled and not (snapshot and b.position <= snapshot))
+        unsettled = (b for b in self.blocked if b not in settled and (b.lasts or not snapshot or b.position > snapshot))
         return next((block for block in unsettled if block.columns or block.position >= cleared), None)
 
     def cleared(self, position: str, time: int | None) -> None:

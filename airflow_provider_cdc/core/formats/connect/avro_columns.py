@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write many Avro values of one type as JSON at once, member by member (docs/design/performance.md)."""
+"""Read many Avro records of one type at once, member by member (docs/design/performance.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
-from typing import Any
+from functools import cache
+from itertools import pairwise, repeat
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import msgspec
 import numpy as np
@@ -14,69 +15,56 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from airflow_provider_cdc.core.formats.connect.avro_code import Needed, Read, compiled, point, short
+from airflow_provider_cdc.core.formats.connect.avro_code import Read, compiled, point, short
+from airflow_provider_cdc.core.formats.connect.avro_cursor import ONE, Cursor, Unfit, every_second
 from airflow_provider_cdc.core.formats.connect.avro_types import AvroType
 
 Pieces = list[str | pa.StringArray]
 """Texts that stand one behind the other: those of all values, and one for each value."""
 
-_PAD = bytes(16)  # a number at the end is read as eight bytes, and perhaps two more
-_HIGH = np.uint64(0x8080_8080_8080_8080)
-_ONES = np.uint64(0x0101_0101_0101_0101)
-_ONE, _LAST = np.uint64(1), np.uint64(56)
-# how two numbers of 7, 14 and 28 bits become one of 14, 28 and 56: bits that stay, bits that move, and by how many
-_STEPS = tuple(
-    (np.uint64(stay), np.uint64(move), np.uint64(by))
-    for stay, move, by in (
-        (0x007F_007F_007F_007F, 0x7F00_7F00_7F00_7F00, 1),
-        (0x0000_3FFF_0000_3FFF, 0x3FFF_0000_3FFF_0000, 2),
-        (0x0000_0000_0FFF_FFFF, 0x0FFF_FFFF_0000_0000, 4),
-    )
-)
+M = TypeVar("M", bound=msgspec.Struct)
+
+_NULL = msgspec.Raw(b"null")
 _BOOLEANS = ["false", "true"]
-_MOST_BYTES = 1 << 30  # indexes into them are numbers of 32 bits
-_SHORT = 64  # bytes of a text of which it is looked whether all values have it
 _encode: Any = msgspec.json.Encoder().encode
 
 
-class Unfit(ValueError):
-    """Raise for values of which one is not what it should be; reading them one by one shows which."""
+def read_together(kind: AvroType, frames: Sequence[bytes], head: int, message: type[M]) -> list[M]:
+    """Return records as structs: only members that these have are read.
 
-
-def read_together(
-    kind: AvroType, frames: Sequence[bytes], head: int, needed: Needed, apart: Collection[str] = ()
-) -> tuple[bytes, dict[str, list[bytes]]]:
-    """Return a list of records in JSON as Connect's converter writes it, and some of their members by name.
+    Members of the type ``msgspec.Raw`` are JSON as Connect's converter writes it; others what msgspec makes of that.
 
     :param frames: records that take all bytes of a frame behind its first ones.
     :param head: number of those.
-    :param needed: members that are returned.
-    :param apart: those that are not in the list, but returned next to it, each in JSON.
-    :raises ValueError: one of the records is none of this type.
+    :raises ValueError: one of the records is none of this type, or does not fit the struct.
     """
-    sizes = np.fromiter(map(len, frames), np.int64, len(frames))
-    ends = sizes.cumsum()
-    if ends[-1] > _MOST_BYTES:
-        raise Unfit
-    values = _Values(_Bytes(b"".join((*frames, _PAD))), ends - sizes + head)
-    pieces: Pieces = ["{"]
-    members: dict[str, list[bytes]] = {}
-    for name, part in kind.fields:
-        if name in apart:
-            members[name] = values.texts(part)
-        elif name in needed:
-            pieces += [f"{_encode(name).decode()}:", *values.pieces(part, needed[name]), ","]
-        else:
-            values.skip(part)
+    values, ends = _Values.behind_heads(frames, head)
+    messages: list[M] = values.structs(kind, message)
     if (values.at != ends).any():
         raise Unfit
-    if len(pieces) > 1:
-        pieces.pop()
-    texts = _joined([*pieces, "},"])
-    if isinstance(texts, str):
-        return f"[{(texts * len(frames))[:-1]}]".encode(), members
-    bounds, data = _bounds(texts)
-    return b"".join((b"[", data[: bounds[-1] - 1], b"]")), members
+    return messages
+
+
+class Member(NamedTuple):
+    """Hold a member of a struct.
+
+    :param struct: that it is in turn, None where it is none.
+    """
+
+    type: Any
+    struct: type[msgspec.Struct] | None
+    default: Any
+
+
+@cache
+def members_of(message: type[msgspec.Struct]) -> dict[str, Member]:
+    """Return the members of a struct by their names in JSON, in its order."""
+    members = {}
+    for field in msgspec.structs.fields(message):
+        kinds = [kind for kind in (field.type, *get_args(field.type)) if isinstance(kind, type)]
+        struct = next((kind for kind in kinds if issubclass(kind, msgspec.Struct)), None)
+        members[field.encode_name] = Member(field.type, struct, field.default)
+    return members
 
 
 def _joined(pieces: Pieces) -> pa.StringArray | str:
@@ -99,91 +87,94 @@ def _bounds(texts: pa.StringArray) -> tuple[NDArray[np.int32], memoryview]:
     return np.frombuffer(offsets, np.int32, len(texts) + 1), memoryview(data or b"")
 
 
-def _split(texts: pa.StringArray | str, count: int) -> list[bytes]:
-    """Return each of so many texts."""
+def _split(texts: pa.StringArray | str, count: int) -> list[msgspec.Raw]:
+    """Return each of so many texts in JSON."""
     if isinstance(texts, str):
-        return [texts.encode()] * count
+        return [msgspec.Raw(texts.encode())] * count
     bounds, data = _bounds(texts)
     ends, whole = bounds.tolist(), data.tobytes()
-    return [whole[begin:end] for begin, end in pairwise(ends)]
+    return [msgspec.Raw(whole[begin:end]) for begin, end in pairwise(ends)]
 
 
-class _Bytes:
-    """Bytes, from each of which eight can be read as one number."""
+class _Values(Cursor):
+    """Read values as structs and as JSON."""
 
-    def __init__(self, data: bytes) -> None:
-        self.data, self.end = data, len(data) - len(_PAD)
-        self.each = np.frombuffer(data, np.uint8)
-        self.eight = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))
-        self.buffer = pa.py_buffer(data)
-
-
-class _Values:
-    """Read values that begin at ``at``, in rising order; it moves behind what was read."""
-
-    def __init__(self, data: _Bytes, at: NDArray[np.int64]) -> None:
-        self._data, self.at = data, at
-
-    def pieces(self, kind: AvroType, needed: Needed | None = None) -> Pieces:
+    def pieces(self, kind: AvroType) -> Pieces:
         """Return values in JSON."""
         if kind.null is None:
-            return self._some(kind, needed)
+            return self._some(kind)
         there = self._there(kind.null)
         if isinstance(there, bool):
-            return self._some(kind, needed) if there else ["null"]
+            return self._some(kind) if there else ["null"]
         rows = _Values(self._data, self.at[there])
-        texts = _joined(rows._some(kind, needed))
+        texts = _joined(rows._some(kind))
         self.at[there] = rows.at
         if isinstance(texts, str):
             texts = pa.repeat(texts, len(rows.at))
         return [texts.take(pa.array(there.cumsum() - 1, pa.int64(), mask=~there))]
 
-    def texts(self, kind: AvroType) -> list[bytes]:
-        """Return each value in JSON."""
-        count = len(self.at)
-        there = True if kind.null is None else self._there(kind.null)
-        if isinstance(there, bool):
-            return _split(_joined(self._some(kind, None) if there else ["null"]), count)
-        rows = _Values(self._data, self.at[there])
-        some = _split(_joined(rows._some(kind, None)), len(rows.at))
-        self.at[there] = rows.at
-        result = [b"null"] * count
-        for row, text in zip(there.nonzero()[0].tolist(), some, strict=True):
-            result[row] = text
-        return result
+    def structs(self, kind: AvroType, message: type[M]) -> list[Any]:
+        """Return records as structs, None for null."""
+        return self._each(kind, lambda rows: rows._structs(kind, message), None)
 
-    def skip(self, kind: AvroType) -> None:
-        """Pass over values."""
-        there = True if kind.null is None else self._there(kind.null)
-        if isinstance(there, bool):
-            if there:
-                self._skip_some(kind)
-            return
-        rows = _Values(self._data, self.at[there])
-        rows._skip_some(kind)
-        self.at[there] = rows.at
-
-    def _there(self, null: int) -> NDArray[np.bool_] | bool:
-        """Return which values of a union are not null; one answer, if it is that of all."""
-        branch = self._one()
-        least, most = branch.min(), branch.max()
-        if most > 2 or (branch & 1).any():
+    def _structs(self, kind: AvroType, message: type[M]) -> list[M]:
+        members, read = members_of(message), dict[str, list[Any]]()
+        for name, part in kind.fields:
+            if name in members:
+                read[name] = self._member(part, members[name])
+            else:
+                self.skip(part)
+        absent = [members[name].default for name in members if name not in read]
+        if msgspec.NODEFAULT in absent or not read:
             raise Unfit
-        if least == most:
-            return bool(least != 2 * null)
-        there: NDArray[np.bool_] = branch != 2 * null
-        return there
+        return list(map(message, *(read.get(name) or repeat(member.default) for name, member in members.items())))
 
-    def _some(self, kind: AvroType, needed: Needed | None) -> Pieces:
-        """Return values that are not null."""
+    def _member(self, kind: AvroType, member: Member) -> list[Any]:
+        """Return a member of each record."""
+        if member.type is msgspec.Raw:
+            return self._each(kind, lambda rows: _split(_joined(rows._some(kind)), len(rows.at)), _NULL)
+        if member.struct is not None and kind.kind == "record":
+            return self.structs(kind, member.struct)
+        if kind.null is not None:
+            msgspec.convert(None, member.type)
+        return self._each(kind, lambda rows: rows._objects(kind, member.type), None)
+
+    def _objects(self, kind: AvroType, demanded: Any) -> list[Any]:
+        """Return values that are not null as Python has them, if they are of a type."""
+        count = len(self.at)
+        match kind.kind:
+            case "string":
+                text = self._text()
+                if isinstance(text, str):
+                    return [msgspec.convert(text, demanded)] * count
+                texts: list[str] = text.to_pylist()
+                return texts if demanded == (str | None) else msgspec.convert(texts, list[demanded])
+            case "int" | "long":
+                signed = self._signed()
+                bounds = msgspec.convert([int(signed.min()), int(signed.max())], list[demanded])
+                return [bounds[0]] * count if bounds[0] == bounds[1] else signed.tolist()
+        raise Unfit
+
+    def _each(self, kind: AvroType, read: Callable[[_Values], list[Any]], null: Any) -> list[Any]:
+        """Return what is read of each value that is not null, and something else for the others."""
+        there = True if kind.null is None else self._there(kind.null)
+        if isinstance(there, bool):
+            return read(self) if there else [null] * len(self.at)
+        rows = _Values(self._data, self.at[there])
+        some = iter(read(rows))
+        self.at[there] = rows.at
+        return [next(some) if one else null for one in there.tolist()]
+
+    def _some(self, kind: AvroType) -> Pieces:
+        """Return values that are not null in JSON."""
         match kind.kind:
             case "record":
-                return self._record(kind, needed)
+                return self._record(kind)
             case "string":
-                return ['"', self._text(), '"']
+                text = self._text()
+                return ['"', _encode(text)[1:-1].decode() if isinstance(text, str) else _escaped(text), '"']
             case "int" | "long":
-                number = self._number()
-                signed = (number >> _ONE).view(np.int64) ^ -(number & _ONE).view(np.int64)
+                signed = self._signed()
                 return [str(signed[0]) if (signed == signed[0]).all() else pa.array(signed).cast(pa.string())]
             case "bytes":
                 return [_items(self._slices(self._sizes()))]
@@ -199,7 +190,7 @@ class _Values:
                 return [self._choice(self._one(), _BOOLEANS)]
             case "enum":
                 symbols = [_encode(symbol).decode() for symbol in kind.symbols]
-                return [self._choice(self._number() >> _ONE, symbols)]
+                return [self._choice(self._number() >> ONE, symbols)]
             case "null":
                 return ["null"]
         return [self._one_by_one(compiled(replace(kind, null=None)))]
@@ -218,15 +209,22 @@ class _Values:
         self._move(np.array(ends) - self.at)
         return pa.array(texts, pa.binary()).cast(pa.string())
 
-    def _record(self, kind: AvroType, needed: Needed | None) -> Pieces:
+    def _record(self, kind: AvroType) -> Pieces:
         pieces: Pieces = []
         for name, part in kind.fields:
-            if needed is not None and name not in needed:
-                self.skip(part)
-                continue
-            below = None if needed is None else needed[name]
-            pieces += [f"{',' if pieces else '{'}{_encode(name).decode()}:", *self.pieces(part, below)]
+            pieces += [f"{',' if pieces else '{'}{_encode(name).decode()}:", *self.pieces(part)]
         return [*pieces, "}"] if pieces else ["{}"]
+
+    def skip(self, kind: AvroType) -> None:
+        """Pass over values."""
+        there = True if kind.null is None else self._there(kind.null)
+        if isinstance(there, bool):
+            if there:
+                self._skip_some(kind)
+            return
+        rows = _Values(self._data, self.at[there])
+        rows._skip_some(kind)
+        self.at[there] = rows.at
 
     def _skip_some(self, kind: AvroType) -> None:
         match kind.kind:
@@ -240,125 +238,13 @@ class _Values:
             case "double" | "float" | "fixed":
                 self._move({"double": 8, "float": 4}.get(kind.kind, kind.size))
             case _:
-                self._some(kind, None)
-
-    # ---- bytes
-
-    def _move(self, by: Any) -> None:
-        self.at += by
-        if self.at.max() > self._data.end:
-            raise Unfit
-
-    def _one(self) -> NDArray[np.uint8]:
-        value: NDArray[np.uint8] = self._data.each.take(self.at)
-        self._move(1)
-        return value
-
-    def _eight(self, size: int) -> NDArray[np.uint64]:
-        values: NDArray[np.uint64] = self._data.eight[self.at]
-        self._move(size)
-        return values
-
-    def _sizes(self) -> NDArray[np.int64]:
-        """Return the lengths of texts."""
-        number = self._number()
-        if (number & _ONE).any():
-            raise Unfit
-        sizes: NDArray[np.int64] = (number >> _ONE).view(np.int64)
-        if sizes.max() > self._data.end:
-            raise Unfit
-        return sizes
-
-    def _number(self) -> NDArray[np.uint64]:
-        """Return numbers in zigzag."""
-        first = self._data.each.take(self.at)
-        if first.max() < 128:
-            self._move(1)
-            return first.astype(np.uint64)
-        word = self._data.eight[self.at]
-        low = _HIGH & ~word
-        low &= -low  # highest bit of the last byte
-        if not low.all():
-            return self._long_number(word, low)
-        self._move(_count(low))
-        return _compact(word, low)
-
-    def _long_number(self, word: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Return numbers of which some have more than eight bytes."""
-        long = low == 0
-        more = self._data.each.take(self.at + 8), self._data.each.take(self.at + 9)
-        two = long & (more[0] > 127)
-        if (more[1][two] > 1).any():
-            raise Unfit
-        number = _compact(word, low)
-        rest = (more[0] & 127).astype(np.uint64) | (np.where(two, more[1], 0).astype(np.uint64) << np.uint64(7))
-        number |= np.where(long, rest, 0).astype(np.uint64) << _LAST
-        self._move(np.where(long, 9 + two, _count(low)))
-        return number
-
-    def _skip_number(self) -> None:
-        low = _HIGH & ~self._data.eight[self.at]
-        low &= -low
-        if low.all():
-            self._move(_count(low))
-        else:
-            self._number()
-
-    def _text(self) -> str | pa.StringArray:
-        """Return texts as they stand between quotes in JSON; one, if it is that of all."""
-        sizes, at = self._sizes(), self.at
-        size = int(sizes[0])
-        if 0 < size <= _SHORT and (sizes == size).all() and int(at.max()) + size <= self._data.end:
-            first = self._data.data[at[0] : at[0] + size]
-            # the last eight bytes of a longer text are looked at again
-            begins = range(0, size - 7, 8) if size % 8 == 0 else (*range(0, size - 7, 8), max(0, size - 8))
-            mask = np.uint64((1 << 8 * min(size, 8)) - 1)
-            if all(not ((self._data.eight[at + n] ^ self._data.eight[at[0] + n]) & mask).any() for n in begins):
-                self._move(sizes)
-                text: str = _encode(first.decode())[1:-1].decode()
-                return text
-        return _escaped(self._bytes(sizes).cast(pa.string()))
-
-    def _slices(self, sizes: Any) -> list[bytes]:
-        """Return so many bytes of each value, as objects."""
-        begins = self.at.tolist()
-        self._move(sizes)
-        data = self._data.data
-        return [data[begin:end] for begin, end in zip(begins, self.at.tolist(), strict=True)]
-
-    def _bytes(self, sizes: NDArray[np.int64]) -> pa.BinaryArray:
-        """Return so many bytes of each value."""
-        bounds = np.empty(2 * len(sizes), np.int32)
-        bounds[0::2] = self.at
-        self._move(sizes)
-        bounds[1::2] = self.at
-        return _every_second(bounds, self._data.buffer)
+                self._some(kind)
 
     @staticmethod
     def _choice(number: NDArray[Any], texts: list[str]) -> pa.StringArray:
         if number.max() >= len(texts):
             raise Unfit
         return pa.array(texts, pa.string()).take(pa.array(number.astype(np.int32)))
-
-
-def _count(low: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return the number of bytes up to the one with this highest bit."""
-    return (((low - _ONE) & _ONES) * _ONES >> _LAST).view(np.int64)
-
-
-def _compact(word: NDArray[np.uint64], low: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the low seven bits of each byte up to the one with this highest bit; of all eight bytes for none."""
-    word = word & (low - _ONE) & ~_HIGH
-    for stay, move, by in _STEPS:
-        word = (word & stay) | ((word & move) >> by)
-    return word
-
-
-def _every_second(bounds: NDArray[np.int32], data: pa.Buffer) -> pa.BinaryArray:
-    """Return the bytes between the first and the second bound, the third and the fourth."""
-    count = len(bounds) - 1
-    whole = pa.BinaryArray.from_buffers(pa.binary(), count, [None, pa.py_buffer(bounds), data])
-    return whole.take(pa.array(np.arange(0, count, 2, dtype=np.int32)))
 
 
 def _items(values: list[Any]) -> pa.StringArray:
@@ -368,7 +254,7 @@ def _items(values: list[Any]) -> pa.StringArray:
     bounds = np.empty(2 * len(values), np.int32)
     bounds[0], bounds[-1] = 1, len(text) - 1
     bounds[1:-1:2], bounds[2::2] = commas, commas + 1
-    return _every_second(bounds, pa.py_buffer(text)).cast(pa.string())
+    return every_second(bounds, pa.py_buffer(text)).cast(pa.string())
 
 
 def _escaped(texts: pa.StringArray) -> pa.StringArray:

@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from itertools import repeat
-from typing import Any, Generic, Literal, get_args
+from typing import Any, Generic, Literal
 
 import msgspec
 import pyarrow as pa
 
 from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord
 from airflow_provider_cdc.core.formats.connect.avro_code import Needed, Read, compiled
-from airflow_provider_cdc.core.formats.connect.avro_columns import read_together
+from airflow_provider_cdc.core.formats.connect.avro_columns import members_of, read_together
 from airflow_provider_cdc.core.formats.connect.avro_types import connect_schema, resolve, row_columns
 from airflow_provider_cdc.core.formats.connect.envelope import Origin
 from airflow_provider_cdc.core.formats.connect.frames import HEAD, MOST_ID, M, RegisteredSchema, key_text, schema_id
@@ -23,7 +22,6 @@ from airflow_provider_cdc.core.formats.connect.json_schemas import JsonSchema
 
 _MANY = 256  # frames of one schema that are read together: each member of the schema costs some calls of Arrow
 _AT_ONCE, _BYTES_AT_ONCE = 10_000, 8 << 20
-_EXACT = frozenset({"record", "string", "enum", "int", "long", "boolean", "null"})  # of one type in JSON, too
 _UNKNOWN = "record.schema_unknown"
 _encode: Any = msgspec.json.Encoder().encode
 _Members = Literal["needed", "op", "all"]
@@ -56,22 +54,7 @@ class AvroSchema(Generic[M]):
 
         :raises ValueError: one of them is none of this schema; :meth:`read` says which.
         """
-        needed, apart, decode = self._together
-        text, values = read_together(self.type, frames, HEAD, needed, apart)
-        messages: list[M] = decode(text)
-        for name, texts in values.items():
-            deque(map(setattr, messages, repeat(name), map(msgspec.Raw, texts)), 0)
-        return messages
-
-    @cached_property
-    def _together(self) -> tuple[Needed, set[str], Callable[[bytes], list[M]]]:
-        """Return the members to read, those of them that are left in JSON, and what reads a list of messages."""
-        needed, raw = _members(self._message)
-        apart = {name for name in raw if "." not in name}
-        outside = (part for name, part in self.type.fields if name in needed.keys() - apart)
-        if not all(part.kind in _EXACT for member in outside for part in member.below()):
-            raise ValueError("a member that JSON would show as one of another type")
-        return needed, apart, msgspec.json.Decoder(list[self._message]).decode  # type: ignore[name-defined]
+        return read_together(self.type, frames, HEAD, self._message)
 
     def origin(self, frame: bytes) -> Origin:
         """Return the members that name a message's table.
@@ -145,16 +128,11 @@ def _members(message: type[msgspec.Struct]) -> tuple[Needed, frozenset[str]]:
     """Return the members of a struct with those inside them, and which of them are left in JSON, by their paths."""
     needed: dict[str, Needed | None] = {}
     raw: set[str] = set()
-    for field in msgspec.structs.fields(message):
-        inside = [kind for kind in (*get_args(field.type), field.type) if _is_struct(kind)]
-        needed[field.encode_name] = _members(inside[0])[0] if inside else None
-        raw |= {f"{field.encode_name}.{path}" for kind in inside[:1] for path in _members(kind)[1]}
-        raw |= {field.encode_name} if field.type is msgspec.Raw else set()
+    for name, member in members_of(message).items():
+        needed[name], below = (None, frozenset[str]()) if member.struct is None else _members(member.struct)
+        raw |= {f"{name}.{path}" for path in below}
+        raw |= {name} if member.type is msgspec.Raw else set()
     return needed, frozenset(raw)
-
-
-def _is_struct(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
 class RegisteredSchemas(Generic[M]):

@@ -75,6 +75,7 @@ class _Row(msgspec.Struct, gc=False):
     children: Any = None
     via_root: bool | None = None
     persistence: str | None = None
+    replica_identity: str | None = None
     system_identifier: str | None = None
     error: str | None = None
 
@@ -175,6 +176,7 @@ def _described(row: _Row) -> RelationChange:
         children=None if row.relkind != "p" else tuple(children or ()),
         via_root=row.via_root,
         moves=_MOVES.search(query) is not None,
+        by_index=row.replica_identity == "i" and bool(key) and row.relkind != "p",
     )
 
 

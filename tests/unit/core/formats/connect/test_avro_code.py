@@ -8,7 +8,7 @@ import json
 import math
 import random
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import fastavro
 import msgspec
@@ -152,12 +152,12 @@ class Chance:
         return chance.randbytes(kind["size"])
 
 
-def in_lists(text: bytes, apart: dict[str, list[bytes]]) -> list[dict[str, Any]]:
-    records = msgspec.json.decode(text)
-    for name, values in apart.items():
-        for record, value in zip(records, values, strict=True):
-            record[name] = msgspec.json.decode(value)
-    return records
+def struct_of(**members: Any) -> type[msgspec.Struct]:
+    return msgspec.defstruct("Message", list(members.items()))
+
+
+def in_dicts(messages: list[msgspec.Struct]) -> list[dict[str, Any]]:
+    return [msgspec.json.decode(msgspec.json.encode(message)) for message in messages]
 
 
 @pytest.mark.parametrize("seed", range(amount(40, 100)))
@@ -178,19 +178,64 @@ def test_many_values_are_read_as_one_by_one(seed: int) -> None:
         fastavro.schemaless_writer(stream, parsed, chance.value(tree))
         frames.append(b"?" + stream.getvalue())
     one_by_one = [msgspec.json.decode(msgspec.json.encode(read(frame, 1)[0])) for frame in frames]
-    whole = read_together(kind, frames, 1, dict.fromkeys(names), names[:3])
-    assert in_lists(*whole) == one_by_one
-    some = read_together(kind, frames, 1, {"m1": None, "m4": None}, ["m1"])
-    assert in_lists(*some) == [{"m1": record["m1"], "m4": record["m4"]} for record in one_by_one]
+    whole = struct_of(**dict.fromkeys(names, msgspec.Raw))
+    assert in_dicts(read_together(kind, frames, 1, whole)) == one_by_one
+    some = read_together(kind, frames, 1, struct_of(m4=msgspec.Raw, m1=msgspec.Raw))
+    assert in_dicts(some) == [{"m1": record["m1"], "m4": record["m4"]} for record in one_by_one]
     for _ in range(10):
         damaged = chance.damaged(frames)
         try:
-            records = in_lists(*read_together(kind, damaged, 1, dict.fromkeys(names)))
+            records = in_dicts(read_together(kind, damaged, 1, whole))
         except ValueError:
             continue
         each = [read(frame, 1) for frame in damaged]
         assert [end for _, end in each] == list(map(len, damaged)), "what is damaged is never taken for whole"
         assert records == [msgspec.json.decode(msgspec.json.encode(value)) for value, _ in each]
+
+
+AT_MOST_NINE = Annotated[int, msgspec.Meta(le=9)]
+LETTERS = Annotated[str, msgspec.Meta(pattern="^[a-z]+$")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "demanded"),
+    [
+        ("long", [1, 5, -3], int | None),
+        ("long", [4, 4], AT_MOST_NINE),
+        ("long", [4, 12, 4], AT_MOST_NINE),
+        ("int", [4, 5], str | None),
+        ("string", ["a", 'b "quoted" ü'], str | None),
+        ("string", ["ab", "c"], LETTERS),
+        ("string", ["ab", "C"], LETTERS),
+        ("string", ["C", "C"], LETTERS),
+        ("string", ["1"], int),
+        (["null", "long"], [None, 7, None, 8], int | None),
+        (["string", "null"], ["x", None], str | None),
+        (["null", "long"], [None, 7], int),
+        ("double", [1.5], float),
+        ({"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}, [{"n": 1}, {"n": 2}], dict),
+        ({"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}, [{"n": 1}], struct_of(n=int)),
+        ({"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}, [{"n": 1}], struct_of(o=int)),
+    ],
+)
+def test_members_are_of_the_types_that_a_message_demands(kind: Any, values: list[Any], demanded: Any) -> None:
+    # or it is refused, and read one by one
+    tree = {"type": "record", "name": "Whole", "fields": [{"name": "m", "type": kind}]}
+    parsed, message, frames = fastavro.parse_schema(tree, named_schemas={}), struct_of(m=demanded), []
+    for value in values:
+        stream = io.BytesIO()
+        fastavro.schemaless_writer(stream, parsed, {"m": value})
+        frames.append(stream.getvalue())
+    try:
+        read = read_together(resolve(tree), frames, 0, message)
+    except ValueError:
+        read = None
+    try:
+        converted = [msgspec.convert({"m": value}, message) for value in values]
+    except ValueError:
+        assert read is None
+    else:
+        assert read == converted or (read is None and demanded in (float, dict))
 
 
 @pytest.mark.parametrize("seed", range(amount(80, 200)))
