@@ -265,7 +265,9 @@ def _hdfs(authority: str) -> fs.FileSystem:
     from hdfs_native.fsspec import HdfsFileSystem
 
     host, _, port = authority.partition(":")
-    return fs.PyFileSystem(fs.FSSpecHandler(HdfsFileSystem(host, int(port) if port else None)))
+    # One that fsspec keeps is dropped in the child of a fork, which has none of its threads and waits for them.
+    mine = HdfsFileSystem(host, int(port) if port else None, skip_instance_cache=True)
+    return fs.PyFileSystem(fs.FSSpecHandler(mine))
 
 
 def _s3(options: dict[str, str]) -> fs.FileSystem:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -163,6 +164,22 @@ def test_the_shop_equals_the_source_and_no_secret_is_shown(
     assert len(contents) > 10
     secret = store.secret.encode() or b"no secret"
     assert not [text for text in (*contents, *(text.encode() for text in said)) if secret in text]
+
+
+@pytest.mark.parametrize("store", ["hdfs"], indirect=True)
+def test_a_process_that_has_read_a_lake_can_start_others(store: OtherStore) -> None:
+    """Drop nothing in the child of a fork that would wait for threads which the child has not."""
+    assert Storage(f"{store.root}-3", {}).read_json("none.json") is None
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    deadline = time.monotonic() + 20
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            pytest.fail("the child of a fork hangs")
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("store", ["hdfs"], indirect=True)
