@@ -59,7 +59,7 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         return
     if request.param == "hdfs":
         try:
-            cluster = YarnCluster()
+            cluster = YarnCluster(nodes=0)
         except NotAvailable as reason:
             pytest.skip(str(reason))
         with cluster:

@@ -37,7 +37,7 @@ _FOR_CLIENTS = ("fs.defaultFS", "yarn.resourcemanager.address", "yarn.resourcema
 class YarnCluster:
     """A resource manager, a node manager and HDFS, ready when the constructor returns, and gone after `stop`.
 
-    :param nodes: node managers of 4 GB each.
+    :param nodes: node managers of 4 GB each; 0 for HDFS alone.
     :ivar conf: folder of the clients' configuration: `HADOOP_CONF_DIR`.
     """
 
@@ -66,6 +66,8 @@ class YarnCluster:
             conf.set(name, value)
         hdfs = getattr(hadoop.hdfs, "MiniDFSCluster$Builder")(conf).numDataNodes(1).build()
         self.hdfs = str(hdfs.getURI().toString())
+        if not nodes:
+            return
         conf.set("fs.defaultFS", self.hdfs)
         self._yarn = hadoop.yarn.server.MiniYARNCluster("yarn", nodes, 1, 1)
         self._yarn.init(conf)
