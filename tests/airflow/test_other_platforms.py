@@ -59,11 +59,15 @@ def rendered(module: str) -> Any:
 def test_the_guide_names_the_packages_that_a_job_needs() -> None:
     modules = {one.module.partition(".")[0] for one in imports_below("airflow_provider_cdc/core", "spark_jobs")}
     modules -= {"airflow_provider_cdc", "spark_jobs", *sys.stdlib_module_names}
-    modules -= {"pyspark", "pyiceberg", "pydantic", "sqlalchemy"}  # of the platform, and of Iceberg tables
+    modules -= {"pyspark", "pydantic", "sqlalchemy"}  # of the platform, and of Iceberg tables
     carriers = {**packages_distributions(), "google": ["protobuf"]}
-    (paragraph,) = re.findall(r"Both need the packages\n(.+?),\s*and\s+pyiceberg", GUIDE, re.DOTALL)
-    named = {normal(name) for name in re.split(r",\s*|\s+and\s+", paragraph)}
-    assert named == {*(normal(carriers[module][0]) for module in modules), "tzdata"}
+    needed = {normal(carriers[module][0]) for module in modules} - {"botocore"}  # the signer brings it
+    always, sometimes = re.findall(
+        r"Both need the packages\n(.+?),\s*and\s+(pyiceberg.+?), on\s+Python", GUIDE, re.DOTALL
+    )[0]
+    named = {normal(name) for name in re.split(r",\s*|\s+and\s+", always)}
+    named |= {normal(name) for name in re.findall(r"(?:^|,\s+)([\w-]+) for\s", sometimes)}
+    assert named == {*needed, "tzdata"}
 
 
 def test_databricks() -> None:
