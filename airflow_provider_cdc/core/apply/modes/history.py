@@ -121,13 +121,16 @@ class History(Mirror):
         covering = np.flatnonzero(stored.covers)
         rows = pa.concat_tables([stored.rows.take(pa.array(covering)), made.rows])
         number = np.where(own[order] >= 0, own[order] + len(covering), -1)
+        read = np.r_[np.zeros(len(covering), dtype=bool), of_snapshots(newest.typer.changes.rows)[events.rows[order]]]
+        # only what a snapshot read is compared with the row before it
+        values = _values(newest, rows) if read.any() else np.zeros(rows.num_rows, dtype=np.int64)
         spans = _Spans.of(
             np.r_[stored.groups[covering], events.groups[order]],
             np.r_[np.arange(len(covering)), number],
             pa.concat_arrays([stored.column(FROM, covering), positions.take(pa.array(events.rows[order]))]),
             pa.concat_arrays([stored.column(VALID_FROM, covering), newest.times(order)]),
-            np.r_[np.zeros(len(covering), dtype=bool), of_snapshots(newest.typer.changes.rows)[events.rows[order]]],
-        ).without_repeats(_values(newest, rows))
+            read,
+        ).without_repeats(values)
         if self._track:
             tracked = self._tracked(newest.typer.timeline.versions, newest.last)
             spans = spans.joined(_values(newest, rows, tracked))
