@@ -215,7 +215,7 @@ def test_a_folder_that_is_not_there_or_cannot_be_read(tmp_path: Path) -> None:
         read(tmp_path, 0, 2)
     assert caught.value.code == "files.unavailable"
     with pytest.raises(ConfigurationError):
-        TopicFiles("hdfs://host/folder")
+        TopicFiles("sftp://host/folder")
 
 
 def test_a_pipe_in_the_place_of_a_file_is_never_waited_for(tmp_path: Path) -> None:

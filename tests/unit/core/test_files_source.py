@@ -28,7 +28,7 @@ def test_it_becomes_itself_again() -> None:
     ("changes", "problem"),
     [
         ({"folder": "log"}, "source.folder: 'log' is neither an absolute path"),
-        ({"folder": "hdfs://bucket/log"}, "source.folder: 'hdfs' is not a known scheme"),
+        ({"folder": "sftp://bucket/log"}, "source.folder: 'sftp' is not a known scheme"),
         ({"folder": "s3://key:secret@bucket/log"}, "source.folder: carries a secret"),
         ({"topics": ["../x"]}, "source.topics[0]: '../x' is not a topic name"),
         ({"schema_topic": "a/b"}, "source.schema_topic: 'a/b' is not a topic name"),
