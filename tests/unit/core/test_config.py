@@ -144,7 +144,8 @@ def test_every_problem_is_reported_at_once_with_its_key() -> None:
         ({"source": None}, "source: is missing; it needs topics, format"),
         (
             {"sink": {"root": "sftp://bucket"}},
-            "sink.root: 'sftp' is not a known scheme; known: a local path, file://, s3://, s3a://, gs://, abfss://, abfs://, hdfs://",
+            "sink.root: 'sftp' is not a known scheme; known: a local path, file://, s3://, s3a://, gs://, abfss://, "
+            "abfs://, hdfs://",
         ),
         ({"sink": {"root": "s3://"}}, "sink.root: 's3://' names no folder or bucket"),
         ({"policy": {"engine": True}}, "policy.engine: True is not known; known: spark, inline, auto"),
