@@ -16,10 +16,10 @@ from pyarrow import fs
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError, first_line
 from airflow_provider_cdc.core.json_documents import json_bytes, json_data
 from airflow_provider_cdc.core.lake.durable_files import create_file, replace_file
-from airflow_provider_cdc.core.lake.hdfs_objects import open_client
+from airflow_provider_cdc.core.lake.hdfs_objects import demand_client
 from airflow_provider_cdc.core.lake.object_store import Objects, open_objects
 from airflow_provider_cdc.core.lake.roots import canonical_root
-from airflow_provider_cdc.core.lake.store_kinds import HDFS, S3, StoreKind, store_kind
+from airflow_provider_cdc.core.lake.store_kinds import HDFS, S3, store_kind
 
 _GATHERED_BYTES = 256 << 10
 _LONGEST = 255  # bytes: what file systems take as a name
@@ -62,7 +62,13 @@ class Storage:
         self.options = dict(options or {})
         kind = store_kind(self.root)
         self._local = kind is None
-        self._fs, self._base = _file_system(kind, self.root, self.options)
+        authority, _, path = self.root.rpartition("://")[2].partition("/")
+        in_bucket = "/".join(filter(None, (authority.partition("@")[0], path)))
+        self._base = self.root if kind is None else f"/{path}" if kind is HDFS else in_bucket
+
+    @cached_property
+    def _fs(self) -> fs.FileSystem:
+        return _file_system(self.root, self.options)
 
     @cached_property
     def _objects(self) -> Objects:
@@ -242,29 +248,27 @@ class Storage:
             parents.pop()
 
 
-def _file_system(kind: StoreKind | None, root: str, options: dict[str, str]) -> tuple[fs.FileSystem, str]:
-    """Return the file system of a root, and the root's path in it."""
+def _file_system(root: str, options: dict[str, str]) -> fs.FileSystem:
+    kind = store_kind(root)
     if kind is None:
-        return fs.LocalFileSystem(), root
-    authority, _, path = root.rpartition("://")[2].partition("/")
-    if kind is HDFS:
-        return _hdfs(authority), f"/{path}"
-    base = "/".join(filter(None, (authority.partition("@")[0], path)))
+        return fs.LocalFileSystem()
     if kind is S3:
-        return _s3(options), base
+        return _s3(options)
+    if kind is HDFS:
+        return _hdfs(root)
     from obstore.fsspec import FsspecStore
 
     scheme: Any = kind.schemes[0]
     config: Any = kind.config(root, options)
     store = FsspecStore(scheme, config=config, client_options={"allow_http": kind.allows_http(options)})
-    return fs.PyFileSystem(fs.FSSpecHandler(store)), base
+    return fs.PyFileSystem(fs.FSSpecHandler(store))
 
 
-def _hdfs(authority: str) -> fs.FileSystem:
-    open_client(f"hdfs://{authority}")  # says what is missing
+def _hdfs(root: str) -> fs.FileSystem:
+    demand_client(root)
     from hdfs_native.fsspec import HdfsFileSystem
 
-    host, _, port = authority.partition(":")
+    host, _, port = root.removeprefix("hdfs://").partition("/")[0].partition(":")
     # One that fsspec keeps is dropped in the child of a fork, which has none of its threads and waits for them.
     mine = HdfsFileSystem(host, int(port) if port else None, skip_instance_cache=True)
     return fs.PyFileSystem(fs.FSSpecHandler(mine))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hdfs_native import FileWriter
 
 from airflow_provider_cdc.connections.lookup import storage_options
 from airflow_provider_cdc.core.lake.object_store import open_objects
@@ -134,7 +135,7 @@ def killed(shop: Shop, *verb: str) -> str:
     for line in process.stderr:
         lines.append(line)
         if line.startswith("apply: "):
-            time.sleep(0.3)
+            time.sleep(0.3)  # some tables are committed then, and others not
             process.kill()
             break
     out, rest = process.communicate()
@@ -164,6 +165,36 @@ def test_the_shop_equals_the_source_and_no_secret_is_shown(
     assert len(contents) > 10
     secret = store.secret.encode() or b"no secret"
     assert not [text for text in (*contents, *(text.encode() for text in said)) if secret in text]
+
+
+@pytest.mark.parametrize("store", ["hdfs"], indirect=True)
+def test_a_file_that_could_not_be_written_whole_is_not_there(
+    store: OtherStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objects = open_objects(f"{store.root}-4", {})
+    write = FileWriter.write
+
+    def some(writer: FileWriter, content: bytes) -> int:
+        write(writer, content[:3])
+        raise RuntimeError("the last data node is gone")
+
+    for put in (objects.create, objects.put):
+        with monkeypatch.context() as patched:
+            patched.setattr(FileWriter, "write", some)
+            with pytest.raises(OSError, match="data node"):
+                put("log/claim.json", b"content")
+        assert objects.read("log/claim.json") is None
+    assert not objects.holds_any("log")
+
+
+@pytest.mark.parametrize("store", ["hdfs"], indirect=True)
+def test_an_upload_that_was_killed_leaves_nothing_that_is_listed(store: OtherStore) -> None:
+    objects = open_objects(f"{store.root}-5", {})
+    with objects.open_new("log/1/a.bin") as upload:
+        upload.write(b"content")
+        assert not objects.holds_any("log") and objects.names("log") == []
+        assert objects.entries("log/1") == ([], [])
+    assert objects.names("log") == ["1/a.bin"] and objects.entries("log/1") == ([], [("a.bin", 7)])
 
 
 @pytest.mark.parametrize("store", ["hdfs"], indirect=True)

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from hdfs_native import Client
 
 _FOLDER_MODE = 0o755
+_PART = re.compile(r"\.[0-9a-f]{32}\.part$")  # of the name of an upload
 
 
 class HdfsObjects:
@@ -28,8 +31,11 @@ class HdfsObjects:
     """
 
     def __init__(self, root: str) -> None:
+        demand_client(root)
+        from hdfs_native import Client
+
         authority, _, self._root = root.removeprefix("hdfs://").partition("/")
-        self._client = open_client(f"hdfs://{authority}")
+        self._client = Client(f"hdfs://{authority}")
 
     def create(self, name: str, content: bytes) -> bool:  # noqa: D102 - the contract says it, as of the others
         return self._written(name, content, overwrite=False)
@@ -38,9 +44,12 @@ class HdfsObjects:
         self._written(name, content, overwrite=True)
 
     def _written(self, name: str, content: bytes, overwrite: bool) -> bool:
-        with _Upload(self._client, self._path(name), overwrite) as upload:
+        with self._upload(name, overwrite) as upload:
             upload.write(content)
         return upload.is_there
+
+    def _upload(self, name: str, overwrite: bool) -> _Upload:
+        return _Upload(self._client, self._path(name), overwrite)
 
     def read(self, name: str) -> bytes | None:  # noqa: D102
         try:
@@ -54,7 +63,7 @@ class HdfsObjects:
             return _File(self._client.read(self._path(name)))
 
     def open_new(self, name: str) -> io.RawIOBase:  # noqa: D102
-        return _Upload(self._client, self._path(name), overwrite=True)
+        return self._upload(name, overwrite=True)
 
     def holds_any(self, folder: str) -> bool:  # noqa: D102
         return any(not status.isdir for status in self._listed(folder, deep=True))
@@ -83,31 +92,30 @@ class HdfsObjects:
         return "/" + "/".join(filter(None, (self._root, name)))
 
     def _listed(self, folder: str, deep: bool) -> list[Any]:
+        """Return folders and files; of an upload that is under way, or was killed, nothing is there."""
         try:
             with _as_os_error():
-                return list(self._client.list_status(self._path(folder), recursive=deep))
+                listed = self._client.list_status(self._path(folder), recursive=deep)
+                return [status for status in listed if status.isdir or not _PART.search(status.path)]
         except FileNotFoundError:
             return []
 
 
-def open_client(address: str) -> Client:
-    """Return a client of a name node, or of a name service.
+def demand_client(root: str) -> None:
+    """Refuse a root without the package that reads it.
 
-    :raises ConfigurationError: the package ``hdfs-native`` is not installed.
+    :raises ConfigurationError: ``hdfs-native`` is not installed.
     """
-    try:
-        from hdfs_native import Client
-    except ImportError:
-        raise ConfigurationError([f"{address} needs the package hdfs-native: install the extra hdfs"]) from None
-    return Client(address)
+    if find_spec("hdfs_native") is None:
+        raise ConfigurationError([f"{root} needs the package hdfs-native: install the extra hdfs"])
 
 
 class _Upload(io.RawIOBase):
-    """Writes a file that appears whole when it is closed."""
+    """Writes a file that appears whole when it is closed, and does not appear if a part of it could not be written."""
 
     def __init__(self, client: Client, path: str, overwrite: bool) -> None:
         self._client, self._path, self._overwrite = client, path, overwrite
-        self.is_there = False  # by this upload
+        self.is_there = self._failed = False
         self._part = f"{path}.{uuid4().hex}.part"
         with _as_os_error():
             client.mkdirs(path.rpartition("/")[0], _FOLDER_MODE, create_parent=True)
@@ -117,8 +125,12 @@ class _Upload(io.RawIOBase):
         return True
 
     def write(self, content: Any) -> int:
-        with _as_os_error():
-            return int(self._writer.write(bytes(content)))
+        try:
+            with _as_os_error():
+                return int(self._writer.write(bytes(content)))
+        except BaseException:
+            self._failed = True
+            raise
 
     def close(self) -> None:
         if self.closed:
@@ -127,9 +139,12 @@ class _Upload(io.RawIOBase):
         with _as_os_error():
             self._writer.close()
             try:
-                self._client.rename(self._part, self._path, overwrite=self._overwrite)
-                self.is_there = True
+                if not self._failed:
+                    self._client.rename(self._part, self._path, overwrite=self._overwrite)
+                    self.is_there = True
             except FileExistsError:
+                pass
+            if not self.is_there:
                 self._client.delete(self._part)
 
 
