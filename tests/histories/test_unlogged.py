@@ -156,6 +156,31 @@ def test_rows_that_came_under_another_name_of_the_table_park_it(log: Log, lake: 
     assert holding(lake, SECRET) != []
 
 
+@pytest.mark.sampled
+@pytest.mark.parametrize("cuts", [(), (6,), (7,)])
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("RENAME TABLE shop.t TO shop.people", "ALTER TABLE shop.people ADD COLUMN phone2 varchar(40)"),
+        ("ALTER TABLE shop.t ADD COLUMN phone2 varchar(40), RENAME TO shop.people", None),
+        ("RENAME TABLE shop.t TO shop.people", "ALTER TABLE shop.people RENAME COLUMN v TO phone2"),
+    ],
+    ids=["added", "added by the renaming statement", "renamed"],
+)
+def test_a_column_that_only_an_earlier_name_keeps_out_parks_the_table(
+    log: Log, lake: Path, statements: tuple[str, str | None], cuts: tuple[int, ...]
+) -> None:
+    script = Script(log, lake, tables={"shop.t": {"columns": {"unlogged": ["ph*2"]}}})
+    after = row("c", "people", 91, {**person(4, 1), "phone2": 7}, key=("id",), time=91)
+    said = [statement(text, 70 + at) for at, text in enumerate(statements) if text]
+    records = [*RECORDS, *said, after]
+    for start, end in pairwise([0, *cuts, len(records)]):
+        script.send(*records[start:end])
+        script.sync()
+    (state,) = script.states.values()
+    assert state.state == "parked" and "came into the change log under the name" in state.reason
+
+
 def test_a_copy_that_takes_the_name_has_its_values_kept_out_by_a_pattern(log: Log, lake: Path) -> None:
     ghost = CREATE.replace("shop.t", "shop._t_gho")
     copied = row("c", "_t_gho", 81, person(1, 2), key=("id",), time=81)

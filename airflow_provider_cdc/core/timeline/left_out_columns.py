@@ -81,9 +81,11 @@ def _logged_values(table: TableTimeline, rules: Mapping[TableName, TableRule]) -
 
     :param rules: of each name that the table has had.
     """
-    spans = [(version, _name_at(table, version.position)) for version, _ in _spans(table)]
-    named = [(version.position, name, column) for version, name in spans for column in version.schema.columns]
-    unlogged = {column.id for _, name, column in named if _unlogs(rules[name], column)}
+    unlogged = set[int]()
+    named = list[tuple[str, TableName, Column]]()
+    for version, until_now in _spans(table):
+        named += [(version.position, _name_at(table, version.position), one) for one in version.schema.columns]
+        unlogged |= {one.id for one in version.schema.columns if any(_unlogs(rules[name], one) for name in until_now)}
     for position, name, column in named:
         if column.id in unlogged and not _unlogs(rules[name], column):
             text = f"values of {column.name} came into the change log under the name {name}"
