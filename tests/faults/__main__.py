@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.faults.kinds import KINDS
+from tests.faults.lakes import LAKES
 from tests.faults.rounds import Round
 from tests.faults.services import Services
 from tests.faults.targets import TABLES
@@ -26,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first round, which decides all of it")
     parser.add_argument("--kind", action="append", choices=sorted(KINDS), help="only this fault; may be repeated")
     parser.add_argument("--sink", choices=sorted(TABLES), default="", help="only this kind of tables")
+    parser.add_argument("--store", choices=sorted(LAKES), default="s3", help="which store fails")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     options = parser.parse_args(arguments)
     names = options.kind or list(KINDS)
@@ -35,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="cdc-faults-") as folder, Services(Path(folder)) as services:
         for number in range(options.first, options.first + options.rounds):
             kind = names[number % len(names)]
-            one = Round(number, kind, services, Path(folder) / str(number), sink=options.sink)
+            one = Round(number, kind, services, Path(folder) / str(number), sink=options.sink, store=options.store)
             one.run(KINDS[kind])
             verdicts[kind]["wrong" if one.problems else "equal"] += 1
             endings += one.endings

@@ -22,7 +22,8 @@ _STATUSES = (409, 500, 502, 503, 504)
 
 def _store(fault: Any) -> Callable[[Round], None]:
     def strike(round_: Round) -> None:
-        store = round_.services.store
+        assert round_.target.lake is not None
+        store = round_.target.lake.failing
         for share in (0.2, 0.05):
             store.weather = Weather(fault, share, random.Random(round_.number))
             ending = round_.sync()

@@ -100,6 +100,7 @@ class Round:
     :param kind: name of the fault.
     :param batches: how many there are, with a fault in each.
     :param sink: what kind of tables it writes, empty for one by the number.
+    :param store: scheme of the store that fails, where that is the fault; all but S3 hold tables of Delta only.
     :param problems: what is wrong at the end, empty when every table equals the model.
     :param endings: exit codes and error codes that commands ended with.
     """
@@ -110,6 +111,7 @@ class Round:
     folder: Path
     batches: int = 3
     sink: str = ""
+    store: str = "s3"
     problems: list[str] = field(default_factory=list)
     endings: Counter[str] = field(default_factory=Counter)
 
@@ -129,16 +131,18 @@ class Round:
 
     def _target(self) -> Target:
         usual = [name for name in TABLES if (name in BY_REST) is (self.kind == "catalog")]
+        if self.store != "s3":
+            usual = [name for name in usual if name.startswith("delta")]
         kind = self.sink or self.rnd.choice(usual)
-        root, s3, catalog = str(self.folder / "lake"), None, ""
+        root, lake, catalog = str(self.folder / "lake"), None, ""
         if self.kind in FAULTS:
-            root, s3 = f"s3://lake/{self._prefix}", self.services.s3
+            lake = self.services.lake(self.store)
+            root = f"{lake.address.root}/{self._prefix}"
         if kind in BY_REST:
             catalog = self.services.catalog.uri
-        elif s3 is not None and kind.startswith("iceberg"):
+        elif lake is not None and kind.startswith("iceberg"):
             catalog = f"sqlite:///{self.folder}/catalog.db"
-        endpoint = self.services.store.endpoint if s3 is not None else ""
-        return Target(kind, root, catalog, self._prefix, s3, endpoint)
+        return Target(kind, root, catalog, self._prefix, lake)
 
     # ---- the pipeline
 

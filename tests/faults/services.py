@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start what rounds run on: a broker, an object store, a database and a catalog."""
+"""Start what rounds run on: a broker, stores of lakes, a database and a catalog."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 
-from tests.faults.store import FailingStore
+from tests.faults.lakes import LAKES, Lake
 from tests.services.broker import OwnBroker
 from tests.services.postgres import Postgres
 from tests.services.rest_catalog import LosingProxy, shared_catalog
-from tests.services.s3 import S3
 
 
 class Services:
-    """The broker, store and database of all rounds; each starts when a round needs it."""
+    """The broker, stores and database of all rounds; each starts when a round needs it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._stack = folder, ExitStack()
+        self._lakes: dict[str, Lake] = {}
 
     def __enter__(self) -> Services:
         return self
@@ -36,19 +36,11 @@ class Services:
         """A PostgreSQL server."""
         return self._stack.enter_context(Postgres())
 
-    @cached_property
-    def s3(self) -> S3:
-        """An S3 service with the bucket ``lake``."""
-        service = self._stack.enter_context(S3())
-        service.create_bucket("lake")
-        return service
-
-    @cached_property
-    def store(self) -> FailingStore:
-        """Return what stands between a pipeline and the S3 service."""
-        store = FailingStore(self.s3.endpoint)
-        self._stack.callback(store.stop)
-        return store
+    def lake(self, scheme: str) -> Lake:
+        """Return the store of a scheme."""
+        if scheme not in self._lakes:
+            self._lakes[scheme] = LAKES[scheme](self._stack, self.folder)
+        return self._lakes[scheme]
 
     @cached_property
     def catalog(self) -> LosingProxy:

@@ -12,7 +12,7 @@ from typing import Literal
 Fault = Literal["cut", "reset", "503", "500", "late", "unheard"]
 FAULTS: tuple[Fault, ...] = ("cut", "reset", "503", "500", "late", "unheard")
 _ANSWER = "HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-_LATE_SECONDS = 3.0
+LATE_SECONDS = 3.0
 
 
 @dataclass
@@ -99,7 +99,7 @@ class FailingStore:
         if fault == "unheard":
             return
         if fault == "late":
-            threading.Event().wait(_LATE_SECONDS)
+            threading.Event().wait(LATE_SECONDS)
         client.sendall(_beginning(answer, self.weather.cut_at) if fault == "cut" else answer)
 
 

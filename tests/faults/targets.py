@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.config import DeltaSink, IcebergSink
 from airflow_provider_cdc.core.config.sinks.kinds import SINKS
+from airflow_provider_cdc.core.model.safe_names import safe_name
+from tests.faults.lakes import Lake
 from tests.histories.source import Name
 from tests.locations import table_location
-from tests.services.s3 import S3
 
 TABLES: Mapping[str, Mapping[str, str]] = {
     "delta": {"type": "delta"},
@@ -28,7 +29,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
 """Kinds of tables: what a pipeline's file says of each."""
 
 BY_REST = ("iceberg rest", "iceberg at once")
-_CATALOG, _STORE = "fault_catalog", "fault_store"
+_CATALOG = "fault_catalog"
 
 
 @dataclass
@@ -36,18 +37,17 @@ class Target:
     """Tables of one pipeline.
 
     :param kind: one of :data:`TABLES`.
-    :param root: a folder, or ``s3://...``.
+    :param root: a folder, or an address in a store.
     :param catalog: address of an Iceberg catalog, empty for the one in the warehouse.
     :param namespace: of the pipeline's own in the catalog.
-    :param s3: the store of an ``s3://`` root; ``endpoint`` is how the pipeline's hosts reach it.
+    :param lake: the store of the root, None for a folder.
     """
 
     kind: str
     root: str
     catalog: str = ""
     namespace: str = ""
-    s3: S3 | None = None
-    endpoint: str = ""
+    lake: Lake | None = None
     _section: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -58,21 +58,14 @@ class Target:
 
     def section(self) -> dict[str, Any]:
         """Return what stands below ``sink`` in the pipeline's file."""
-        if self.s3 is None:
-            return self._section
-        options = {"aws_conditional_put": "etag"}
-        return {**self._section, "storage_connection": _STORE, "storage_options": options}
+        return self._section | (self.lake.address.section() if self.lake else {})
 
     def environment(self) -> dict[str, str]:
         """Return the variables with the connections of a host."""
-        variables = {}
-        if self.s3 is not None:
-            extra = {"endpoint_url": self.endpoint, "region_name": S3.region}
-            store = {"conn_type": "aws", "login": S3.access_key, "password": S3.secret_key, "extra": extra}
-            variables[_variable(_STORE)] = json.dumps(store)
+        variables = self.lake.address.environment() if self.lake else {}
         if self.catalog:
             extra = {"uri": self.catalog, "type": "rest" if self.kind in BY_REST else "sql"}
-            variables[_variable(_CATALOG)] = json.dumps({"conn_type": "iceberg", "extra": extra})
+            variables[f"AIRFLOW_CONN_{_CATALOG.upper()}"] = json.dumps({"conn_type": "iceberg", "extra": extra})
         return variables
 
     def rows(self, name: Name) -> pa.Table | None:
@@ -81,12 +74,12 @@ class Target:
         options = sink.options()
         if self.catalog:
             options |= {"iceberg.type": "rest" if self.kind in BY_REST else "sql", "iceberg.uri": self.catalog}
-        if self.s3 is not None:
-            options |= self.s3.storage_options
+        root = self.root
+        if self.lake is not None:
+            options |= self.lake.direct.storage_options()
+            root = root.replace(self.lake.address.root, self.lake.direct.root)
+            if self.lake.address.safe_names:
+                name = safe_name(name[0]), safe_name(name[1])
         opened = importlib.import_module(SINKS[sink.type].writer).open_sink(options)
-        table = opened.open(table_location(self.root, *name))
+        table = opened.open(table_location(root, *name))
         return table.rows() if table.exists else None
-
-
-def _variable(connection: str) -> str:
-    return f"AIRFLOW_CONN_{connection.upper()}"

@@ -11,7 +11,9 @@ import pytest
 from tests.faults.kinds import KINDS
 from tests.faults.rounds import Round
 from tests.faults.services import Services
+from tests.faults.store import FAULTS, Fault
 from tests.sample import ALL
+from tests.services.process import NotAvailable
 
 pytestmark = pytest.mark.system
 
@@ -37,5 +39,17 @@ def test_after_a_fault_every_table_equals_the_source(
     number: int, kind: str, sink: str, services: Services, tmp_path: Path
 ) -> None:
     one = Round(number, kind, services, tmp_path / "round", batches=3 if ALL else 2, sink=sink)
+    one.run(KINDS[kind])
+    assert not one.problems
+
+
+@pytest.mark.skipif(not ALL, reason="a minute each, most of it between attempts: CDC_SEEDS=2 runs them")
+@pytest.mark.parametrize("store", ["gs", "abfss", "hdfs"])
+@pytest.mark.parametrize("kind", ["cut", "reset", "503", "unheard"])
+def test_after_a_fault_of_another_store(kind: Fault, store: str, services: Services, tmp_path: Path) -> None:
+    try:
+        one = Round(6 + FAULTS.index(kind), kind, services, tmp_path / "round", store=store)
+    except NotAvailable as reason:
+        pytest.skip(str(reason))
     one.run(KINDS[kind])
     assert not one.problems
