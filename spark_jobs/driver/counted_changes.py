@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.errors import CHANGES_MISSING, SinkError
+from airflow_provider_cdc.core.formats.contract import IdentifiesTables
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.relation import RelationChange, RelationEvent
 from airflow_provider_cdc.core.model.schema import TableName
@@ -77,7 +78,9 @@ def compare_counts(batch: BatchContext, landed: Manifest, generations: Generatio
     job, history = batch.job, batch.history
     before = OpenCommits.from_document(history.commits())
     wire = open_format(job.format, job.format_options)
-    if "transaction_counts" not in wire.carries or landed.commits is None or generations.newest:
+    if not isinstance(wire, IdentifiesTables) or "transaction_counts" not in wire.carries:
+        return Counted([], OpenCommits())
+    if landed.commits is None or generations.newest:
         return Counted([], OpenCommits())
     if not landed.commits and not before.open:
         return Counted([], before)
@@ -89,7 +92,7 @@ def compare_counts(batch: BatchContext, landed: Manifest, generations: Generatio
     lost = [one for one in lacking if compared.is_read_behind(one)]
     still = [one for one in lacking if one not in lost]
     parked = [one for one in lost if job.tables.policy(_name(one), job.policy).on_contradiction == "park"]
-    return Counted([_change(one, job.marks) for one in parked], OpenCommits(newest, still[-_MOST_OPEN:]))
+    return Counted([_change(one, job.marks, wire.dialect) for one in parked], OpenCommits(newest, still[-_MOST_OPEN:]))
 
 
 @dataclass
@@ -209,12 +212,10 @@ def _without(lacking: Sequence[OpenCommit], counts: Counter[tuple[str, ...]]) ->
     return [replace(one, lacks=lacks) for one, lacks in left if lacks > 0]
 
 
-def _change(commit: OpenCommit, marks: Mapping[str, str]) -> SchemaChange:
+def _change(commit: OpenCommit, marks: Mapping[str, str], dialect: str | None) -> SchemaChange:
     """Return the change after which a table's rows are unknown."""
     what = "1 change" if commit.lacks == 1 else f"{commit.lacks} changes"
     text = _REASON.format(what, commit.number)
     relation = RelationChange(RelationEvent.LACKING, 0, "", None, commit.database, commit.table, text=text)
     statement = f"-- {what} of {_name(commit)} in the transaction {commit.number} did not come"
-    return SchemaChange(
-        _position(commit.lsn, marks), 0, commit.database, statement, relation=relation, dialect="postgresql"
-    )
+    return SchemaChange(_position(commit.lsn, marks), 0, commit.database, statement, relation=relation, dialect=dialect)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from airflow_provider_cdc.core.formats.connect.connectors.postgresql import PostgreSqlConnector
 from airflow_provider_cdc.core.formats.connect.connectors.postgresql_ddl import DdlLog
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
@@ -33,7 +34,12 @@ def changes(database: Connection, *, op: str = "insert", again: int = 0) -> list
             position = binlog_position(*change.position)
             relation = log.relation(change.text)
             document = SchemaChange(
-                position, number, change.database, change.statement, dialect=log.dialect, relation=relation
+                position,
+                number,
+                change.database,
+                change.statement,
+                dialect=PostgreSqlConnector.dialect,
+                relation=relation,
             ).document()
             result.append(SchemaChange.from_document(document))
     return result

@@ -207,7 +207,12 @@ class NamesTopics(Protocol):
 
 @runtime_checkable
 class IdentifiesTables(Protocol):
-    """Extend a format whose schema changes may name tables and columns by numbers of the source's catalogue."""
+    """Extend a format whose schema changes may name tables and columns by numbers of the source's catalogue.
+
+    :ivar dialect: of its statements (:func:`core.ddl.parser.parse`).
+    """
+
+    dialect: str | None
 
     def relation(self, table_changes: str) -> RelationChange | None:
         """Read the ``table_changes`` text; None where it names them by name.

@@ -15,18 +15,17 @@ from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilde
 from airflow_provider_cdc.core.formats.common.log_names import CONNECTORS, CONNECTORS_MEANING
 from airflow_provider_cdc.core.formats.common.record_decoder import decode_each
 from airflow_provider_cdc.core.formats.connect.columns import ColumnTexts, describe
-from airflow_provider_cdc.core.formats.connect.connectors.contract import LoggedChange, SchemaLog
+from airflow_provider_cdc.core.formats.connect.connectors.contract import Connector, LoggedChange, SchemaLog
 from airflow_provider_cdc.core.formats.connect.connectors.registry import (
     CONNECTOR,
     CONNECTOR_MEANING,
     connector_of,
     connector_options,
-    open_connector,
+    refusal,
 )
 from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE
 from airflow_provider_cdc.core.formats.connect.messages import MessageReader, Payload, Source, Transaction
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
-from airflow_provider_cdc.core.formats.near_misses import other_connector
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.relation import RelationChange
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
@@ -51,6 +50,7 @@ _history = msgspec.json.Decoder(_History)
 class DebeziumFormat:
     """Rows, schema-change topic, heartbeats and transaction topic of Debezium.
 
+    :param connector: whose messages they are.
     :param reader: of the encoding.
     """
 
@@ -68,9 +68,10 @@ class DebeziumFormat:
         CONNECTORS: CONNECTORS_MEANING,
     }
 
-    def __init__(self, options: Mapping[str, str] | None, reader: MessageReader) -> None:
-        connector = self._connector = open_connector(options or {})
+    def __init__(self, connector: Connector[Any], reader: MessageReader) -> None:
+        self._connector = connector
         self.carries = connector.carries
+        self.dialect = connector.dialect
         self.updates_move_keys = connector.updates_move_keys
         self.partial_images = connector.partial_images
         self.inserts_lack_defaults = connector.inserts_lack_defaults
@@ -117,10 +118,11 @@ class DebeziumFormat:
     def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
         """Return the table of a row change."""
         message = self._reader.origin(value)
-        log = self._logs.get((message.source.schema, message.source.table))
+        table = self._connector.table(message.source)
+        log = self._logs.get(table)
         if message.op not in _ROW_OPS or (log is not None and not log.has_rows):
             raise ValueError("no row change")
-        return self._connector.table(message.source)
+        return table
 
     def _without_value(self, out: ChangeBuilder, index: int) -> None:
         """Add the change of a record without a value, which stands behind a delete: it needs nothing to be done."""
@@ -139,7 +141,7 @@ class DebeziumFormat:
         if op is None or source is None:
             self._without_row(out, index, message)
             return
-        log = self._logs.get((source.schema, source.table)) if self._logs else None
+        log = self._logs.get(self._connector.table(source)) if self._logs else None
         logged = None if log is None else self._logged(message, op, source, log)
         if log is None or log.has_rows:
             key = self._reader.key(out.records.keys[index])
@@ -214,7 +216,7 @@ class DebeziumFormat:
             transaction_id=self._connector.transaction_id(source),
             statement=change.statement,
             default_database=change.database,
-            dialect=log.dialect,
+            dialect=self.dialect,
             table_changes=change.text,
         )
 
@@ -235,7 +237,7 @@ class DebeziumFormat:
         if other is not None:
             way = f"which is read with source.options.{CONNECTOR}: {other}"
             raise ValueError(f"a record of the connector {writer}, {way}")
-        raise ValueError(other_connector(writer) or f"a record of the connector {writer}, which no format reads")
+        raise ValueError(refusal(writer) or f"a record of the connector {writer}, which no format reads")
 
     def _other(self, out: ChangeBuilder, index: int, message: Payload) -> None:
         source = message.source
@@ -258,9 +260,10 @@ class DebeziumFormat:
                 pos=pos,
                 row=0,
                 source_time=source.time(),
-                transaction_id=source.gtid,
+                transaction_id=self._connector.transaction_id(source),
                 statement=message.ddl or "",
                 default_database=message.databaseName or source.db or "",
+                dialect=self.dialect,
                 table_changes=None if changes in (b"", _NULL, b"[]") else changes.decode(),
             )
         elif message.status is not None and message.id is not None:

@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.formats.connect import evidence
 from airflow_provider_cdc.core.formats.connect.adjusted_names import can_spell, columns_of, spellings
+from airflow_provider_cdc.core.formats.connect.connectors.registry import databases
 from airflow_provider_cdc.core.formats.connect.envelope import Origin
 from airflow_provider_cdc.core.formats.connect.flat_rows import FlatRows
 from airflow_provider_cdc.core.formats.connect.flattened_format import FlattenableFormat
 from airflow_provider_cdc.core.formats.connect.flattening import Flattening
 from airflow_provider_cdc.core.formats.connect.frames import HEAD, schema_id
 from airflow_provider_cdc.core.formats.connect.json_messages import demand_known
-from airflow_provider_cdc.core.formats.connect.messages import Payload
+from airflow_provider_cdc.core.formats.connect.messages import Payload, Source, of_source
 from airflow_provider_cdc.core.formats.connect.registered_schemas import RegisteredSchemas
 from airflow_provider_cdc.core.formats.contract import Headers, Records
 from airflow_provider_cdc.core.formats.evidence import Evidence
@@ -25,10 +26,13 @@ from airflow_provider_cdc.core.formats.near_misses import near_miss
 
 
 class FrameReader:
-    """Read messages from frames; the keys may be frames or JSON, for each has a converter of its own."""
+    """Read messages from frames; the keys may be frames or JSON, for each has a converter of its own.
 
-    def __init__(self) -> None:
-        self.schemas = RegisteredSchemas(Payload)
+    :param source: of the connector.
+    """
+
+    def __init__(self, source: type[Source]) -> None:
+        self.schemas = RegisteredSchemas(of_source(source, Payload))
         self._ahead: dict[int, tuple[tuple[str, ...] | None, Payload]] = {}
 
     @contextmanager
@@ -89,9 +93,9 @@ class FrameReader:
 class FlatFrameReader(FrameReader):
     """Read flattened rows from frames, as what the JSON converter writes with embedded schemas."""
 
-    def __init__(self, flat: Flattening) -> None:
-        super().__init__()
-        self._rows = FlatRows(flat)
+    def __init__(self, source: type[Source], flat: Flattening) -> None:
+        super().__init__(source)
+        self._rows = FlatRows(source, flat)
 
     @contextmanager
     def ahead(self, values: Iterable[bytes | None]) -> Iterator[None]:
@@ -124,7 +128,7 @@ class WireFormat(FlattenableFormat):
     """``debezium-avro``: what Debezium writes with a converter of Confluent or Apicurio and a schema registry."""
 
     name = "debezium-avro"
-    summary = "Debezium Avro (MySQL, MariaDB, PostgreSQL) with a schema registry"
+    summary = f"Debezium Avro ({databases()}) with a schema registry"
     columns_of = staticmethod(columns_of)
     can_spell = staticmethod(can_spell)
     spellings = staticmethod(spellings)
@@ -136,8 +140,8 @@ class WireFormat(FlattenableFormat):
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         super().__init__(options, self._opened)
 
-    def _opened(self, flat: Flattening | None) -> FrameReader:
-        self._frames = FrameReader() if flat is None else FlatFrameReader(flat)
+    def _opened(self, source: type[Source], flat: Flattening | None) -> FrameReader:
+        self._frames = FrameReader(source) if flat is None else FlatFrameReader(source, flat)
         return self._frames
 
     def decode(self, records: Records) -> pa.RecordBatch:

@@ -5,23 +5,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from airflow_provider_cdc.core.formats.connect.connectors.registry import databases
 from airflow_provider_cdc.core.formats.connect.evidence import of_debezium
 from airflow_provider_cdc.core.formats.connect.flat_rows import FlatRows
 from airflow_provider_cdc.core.formats.connect.flattened_format import FlattenableFormat
 from airflow_provider_cdc.core.formats.connect.flattening import Flattening
 from airflow_provider_cdc.core.formats.connect.json_messages import JsonMessages
+from airflow_provider_cdc.core.formats.connect.messages import Source
 
 
 class WireFormat(FlattenableFormat):
     """``debezium-json``: what Debezium writes with Kafka Connect's JSON converter."""
 
     name = "debezium-json"
-    summary = "Debezium JSON (MySQL, MariaDB, PostgreSQL), with or without embedded schema"
+    summary = f"Debezium JSON ({databases()}), with or without embedded schema"
     evidence = staticmethod(of_debezium)
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         super().__init__(options, _reader)
 
 
-def _reader(flat: Flattening | None) -> JsonMessages | FlatRows:
-    return JsonMessages() if flat is None else FlatRows(flat)
+def _reader(source: type[Source], flat: Flattening | None) -> JsonMessages | FlatRows:
+    return JsonMessages(source) if flat is None else FlatRows(source, flat)

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import msgspec
 
-from airflow_provider_cdc.core.formats.connect.connectors.registry import CONNECTOR, DEFAULT_CONNECTOR, connector_of
+from airflow_provider_cdc.core.formats.connect.connectors.registry import (
+    CONNECTOR,
+    DEFAULT_CONNECTOR,
+    connector_of,
+    refusal,
+)
 from airflow_provider_cdc.core.formats.connect.envelope import Message
 from airflow_provider_cdc.core.formats.contract import Headers
 from airflow_provider_cdc.core.formats.evidence import Evidence, contradicts, fits
-from airflow_provider_cdc.core.formats.near_misses import other_connector
 
 _DTLE_VERSION = "0.0.1"
 
@@ -42,7 +46,7 @@ def _origin(value: bytes) -> tuple[_Source, bool] | None:
 def of_debezium(key: bytes | None, value: bytes, headers: Headers) -> Evidence | None:
     """Return what speaks for or against Debezium."""
     match _origin(value):
-        case _Source(connector=str(connector)), _ if other_connector(connector) is not None:
+        case _Source(connector=str(connector)), _ if refusal(connector) is not None:
             return contradicts(f"source.connector is {connector}, which no format reads")
         case _Source(connector=str(connector)), _:
             named = connector_of(connector)

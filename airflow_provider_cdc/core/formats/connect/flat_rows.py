@@ -7,7 +7,7 @@ A row has its columns first, then ``__deleted``, then what the settings add. The
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_type_hints
 
 import msgspec
@@ -18,26 +18,14 @@ from airflow_provider_cdc.core.formats.connect.columns import flat_columns, row_
 from airflow_provider_cdc.core.formats.connect.envelope import EnvelopeReader, Origin, origin_of, payload_members
 from airflow_provider_cdc.core.formats.connect.flattening import DELETED, Flattening
 from airflow_provider_cdc.core.formats.connect.json_messages import demand_known
-from airflow_provider_cdc.core.formats.connect.messages import Payload, Source, Transaction
+from airflow_provider_cdc.core.formats.connect.messages import Payload, Source, Transaction, of_source
 from airflow_provider_cdc.core.formats.contract import Headers
 
 _MARK = f',"{DELETED}":'.encode()  # what stands behind the columns
 _NAME = f'"{DELETED}"'.encode()
 _DELETE = re.compile(rf'"{DELETED}"\s*:\s*"true"'.encode())
-_TYPES: Mapping[str, Any] = {
-    **{f"source.{name}": kind for name, kind in get_type_hints(Source, include_extras=True).items()},
-    **{f"transaction.{name}": kind for name, kind in get_type_hints(Transaction, include_extras=True).items()},
-    **{name: get_type_hints(Payload, include_extras=True)[name] for name in ("op", "ts_ms", "ts_us")},
-}
 _NULL = msgspec.Raw(b"null")
 _SETTINGS = "the transform's add.fields, add.headers and their prefixes have to be those of source.options"
-
-
-_STRUCTS: Mapping[str, type[Source | Transaction | Payload]] = {
-    "source": Source,
-    "transaction": Transaction,
-    "": Payload,
-}
 
 
 class _Nothing(msgspec.Struct):
@@ -51,23 +39,28 @@ class _Row(Payload, gc=False):
 
 
 _check = msgspec.json.Decoder(_Nothing).decode
-_payload = msgspec.json.Decoder(Payload).decode
 _encode: Any = msgspec.json.Encoder().encode
 
 
 class FlatRows:
-    """Read flattened rows, and the other messages of a connector, which the transform passes on as they are."""
+    """Read flattened rows, and the other messages of a connector, which the transform passes on as they are.
 
-    def __init__(self, flattening: Flattening) -> None:
+    :param source: of the connector.
+    """
+
+    def __init__(self, source: type[Source], flattening: Flattening) -> None:
+        self._source, types = source, _types(source)
         self._added = {DELETED: "", **flattening.fields}  # with what each was
-        self._headers = {name: member for name, member in flattening.headers.items() if member in _TYPES}
+        self._headers = {
+            name: (member, types[member]) for name, member in flattening.headers.items() if member in types
+        }
         attributes = {f"f{number}": name for number, name in enumerate(self._added)}
         fields: list[Any] = [("f0", Literal["true", "false"])]
-        self._members: dict[str, dict[str, str]] = {struct: {} for struct in _STRUCTS}  # name -> attribute
+        self._members: dict[str, dict[str, str]] = {"source": {}, "transaction": {}, "": {}}  # name -> attribute
         for attribute, name in attributes.items():
             member = self._added[name]
-            kind = _TYPES.get(member, msgspec.Raw)
-            if member in _TYPES:
+            kind = types.get(member, msgspec.Raw)
+            if member in types:
                 struct, _, short = member.rpartition(".")
                 self._members[struct][short] = attribute
             if member:
@@ -75,7 +68,9 @@ class FlatRows:
                 fields.append((attribute, kind, msgspec.Raw()) if raw else (attribute, kind | None, None))
         added = msgspec.defstruct("Added", fields, rename=attributes, forbid_unknown_fields=True, gc=False)
         self._decode_added = msgspec.json.Decoder(added).decode
-        self._envelope = EnvelopeReader(Payload, decode=self._message, columns=self._columns)
+        message, self._flat_row = of_source(source, Payload), of_source(source, _Row)
+        self._decode: Callable[[bytes], Payload] = msgspec.json.Decoder(message).decode
+        self._envelope = EnvelopeReader(message, decode=self._message, columns=self._columns)
 
     def read(self, value: bytes, headers: Headers = None) -> tuple[tuple[str, ...] | None, Payload]:
         """Return a message behind the columns that its schema gives a row (as JSON texts), None without a schema.
@@ -136,7 +131,7 @@ class FlatRows:
         """Read a row whose members stand in another order or with spaces, or any other message."""
         members = members_of(value)
         if DELETED not in members:
-            return _payload(value)
+            return self._decode(value)
         names = list(members)
         unknown = [name for name in names[names.index(DELETED) :] if name not in self._added]
         if unknown:
@@ -151,8 +146,9 @@ class FlatRows:
 
     def _row(self, added: Any, image: bytes) -> Payload:
         """Return a row with the members that it has."""
-        row, members = _Row(after=msgspec.Raw(image), deleted=added.f0), self._members
-        row.source = Source(**{name: getattr(added, attribute) for name, attribute in members["source"].items()})
+        row: _Row = self._flat_row(after=msgspec.Raw(image), deleted=added.f0)
+        members = self._members
+        row.source = self._source(**{name: getattr(added, attribute) for name, attribute in members["source"].items()})
         for name, attribute in members[""].items():
             setattr(row, name, getattr(added, attribute))
         order = {name: getattr(added, attribute) for name, attribute in members["transaction"].items()}
@@ -175,8 +171,9 @@ class FlatRows:
         texts = {name: value for name, value in headers or () if name in self._headers and value is not None}
         order = {}
         for name, value in texts.items():
-            struct, _, short = self._headers[name].rpartition(".")
-            cell = _header(value, _TYPES[self._headers[name]])
+            member, kind = self._headers[name]
+            struct, _, short = member.rpartition(".")
+            cell = _header(value, kind)
             if struct == "transaction":
                 order[short] = cell
                 continue
@@ -189,6 +186,18 @@ class FlatRows:
     def _columns(self, schema: bytes) -> tuple[str, ...] | None:
         columns = flat_columns(schema, DELETED, self._added)
         return row_columns(schema) if columns is None else columns
+
+
+def _types(source: type[Source]) -> Mapping[str, Any]:
+    """Return the types of what a row may keep of its message, by the members' paths."""
+    source_types, transaction_types, types = (
+        get_type_hints(struct, include_extras=True) for struct in (source, Transaction, Payload)
+    )
+    return {
+        **{f"source.{name}": kind for name, kind in source_types.items()},
+        **{f"transaction.{name}": kind for name, kind in transaction_types.items()},
+        **{name: types[name] for name in ("op", "ts_ms", "ts_us")},
+    }
 
 
 def _header(value: bytes, kind: Any) -> Any:

@@ -8,8 +8,9 @@ from typing import Protocol, TypeVar
 
 from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilder
 from airflow_provider_cdc.core.formats.connect import flattening
+from airflow_provider_cdc.core.formats.connect.connectors.registry import open_connector
 from airflow_provider_cdc.core.formats.connect.debezium import DebeziumFormat
-from airflow_provider_cdc.core.formats.connect.messages import MessageReader
+from airflow_provider_cdc.core.formats.connect.messages import MessageReader, Source
 
 _NO_TOMBSTONE = (
     "a record without a value, which a transform that is set to rewrite deletes never writes: its "
@@ -31,22 +32,24 @@ R = TypeVar("R", bound=DeletesReader)
 class FlattenableFormat(DebeziumFormat):
     """Rows in their envelopes, or flattened as the options say.
 
-    :param reader_of: returns the encoding's reader, of rows that are flattened so, None for those in their envelopes.
+    :param reader_of: returns the encoding's reader of messages with such a ``source``, and of rows that are flattened
+        so, None for those in their envelopes.
     """
 
     options: Mapping[str, str] = {**DebeziumFormat.options, **flattening.OPTIONS}
     may_delete: Callable[[bytes], bool]  # where records without a value stand behind deletes
 
     def __init__(
-        self, options: Mapping[str, str] | None, reader_of: Callable[[flattening.Flattening | None], R]
+        self, options: Mapping[str, str] | None, reader_of: Callable[[type[Source], flattening.Flattening | None], R]
     ) -> None:
         flat = self._flat = flattening.flattening_of(options or {})
-        reader = reader_of(flat)
-        super().__init__(options, reader)
+        connector = open_connector(options or {})
+        reader = reader_of(connector.source, flat)
+        super().__init__(connector, reader)
         if flat is None or flat.tombstones:
             self.may_delete = reader.may_delete
         if flat is not None:
-            flat.demand(self._connector.place_members)
+            flat.demand(connector.place_members)
             self.reads_headers = bool(flat.headers)
             self.loses_truncates = True
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from airflow_provider_cdc.core.formats.connect.envelope import EnvelopeReader, may_delete, payload_members
-from airflow_provider_cdc.core.formats.connect.messages import Payload
+from airflow_provider_cdc.core.formats.connect.messages import Payload, Source, of_source
 from airflow_provider_cdc.core.formats.contract import Headers
 
 # members of messages that are no rows and name no source; a row without its envelope may have columns of their names
@@ -14,10 +14,13 @@ _NOTIFICATION = {"id", "type", "aggregate_type", "additional_data", "timestamp"}
 
 
 class JsonMessages(EnvelopeReader[Payload]):
-    """Read messages with and without embedded schema."""
+    """Read messages with and without embedded schema.
 
-    def __init__(self) -> None:
-        super().__init__(Payload)
+    :param source: of the connector.
+    """
+
+    def __init__(self, source: type[Source]) -> None:
+        super().__init__(of_source(source, Payload))
 
     may_delete = staticmethod(may_delete)
 

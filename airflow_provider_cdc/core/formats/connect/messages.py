@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Protocol
+from functools import cache
+from typing import Annotated, Any, Protocol
 
 import msgspec
 
@@ -32,10 +33,9 @@ class Named(Protocol):
 
 
 class Source(msgspec.Struct, gc=False):
-    """Members needed of ``source``, in the order of the MySQL connector; ``ts_sec`` is the layout before 0.10.
+    """Members of ``source`` that connectors share, in the order in which they are written; each has more of its own.
 
-    ``snapshot`` is a text, up to 0.9 a boolean. ``file``, ``pos``, ``row`` and ``gtid`` are of MySQL and MariaDB,
-    ``schema`` of the others, ``sequence`` and ``txId`` of PostgreSQL.
+    ``ts_sec`` is the layout before 0.10. ``snapshot`` is a text, up to 0.9 a boolean.
     """
 
     connector: str | None = None
@@ -45,14 +45,8 @@ class Source(msgspec.Struct, gc=False):
     snapshot: msgspec.Raw = msgspec.Raw()
     db: str | None = None
     ts_us: EpochMicros | None = None
-    table: str | None = None
-    gtid: str | None = None
-    file: str | None = None
-    pos: Count | None = None
-    row: RowCount | None = None
     schema: str | None = None
-    sequence: str | None = None
-    txId: Count | None = None
+    table: str | None = None
 
     def time(self) -> int | None:
         """Return when the change was made at the source, in microseconds since the epoch."""
@@ -81,6 +75,12 @@ class Payload(Message, gc=False):
     id: str | None = None
     aggregate_type: str | None = None
     data_collections: msgspec.Raw = msgspec.Raw()
+
+
+@cache
+def of_source(source: type[Source], message: type[Payload]) -> type[Any]:
+    """Return a message with the ``source`` of one connector."""
+    return msgspec.defstruct(message.__name__, [("source", source | None, None)], bases=(message,), gc=False)
 
 
 class MessageReader(Protocol):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.common.row_images import Images
@@ -48,13 +48,11 @@ def schema_and_name(option: str, table: str) -> tuple[str, str]:
 class SchemaLog(Protocol):
     """A table of the source into which the source itself writes its schema changes, or which server it is.
 
-    :ivar name: schema and table.
-    :ivar dialect: of the statements (:func:`core.ddl.parser.is_mysql`).
+    :ivar name: as :meth:`Connector.table` gives it.
     :ivar has_rows: whether its rows are rows of a table all the same; most of them say what the one before them said.
     """
 
     name: tuple[str, str]
-    dialect: str
     has_rows: bool
 
     def change(self, op: str, position: tuple[int, int, int], after: bytes | None) -> LoggedChange | None:
@@ -74,10 +72,16 @@ class SchemaLog(Protocol):
         ...
 
 
-class Connector(Protocol):
+S = TypeVar("S", bound=Source)
+
+
+class Connector(Protocol[S]):
     """One family of connectors; the attributes are those of :class:`core.formats.contract.Format`.
 
+    :ivar source: members of ``source`` that are read: the connector's own behind those of all.
     :ivar writers: what ``source.connector`` is in its records.
+    :ivar databases: what it reads, for people.
+    :ivar dialect: of the source's statements (:func:`core.ddl.parser.parse`).
     :ivar options: of a pipeline, with their meanings: mostly the connector's own settings.
     :ivar place_members: members of a row's message that order it and name its table: what a flattened row has to keep.
     :ivar widths: digits of the numbers that :meth:`position` returns.
@@ -85,7 +89,10 @@ class Connector(Protocol):
     :ivar no_key: columns of the key where a record has no key: none, or None where that says nothing.
     """
 
+    source: type[S]
     writers: ClassVar[frozenset[str]]
+    databases: ClassVar[tuple[str, ...]]
+    dialect: str | None
     options: ClassVar[Mapping[str, str]]
     place_members: ClassVar[tuple[str, ...]]
     widths: tuple[int, int, int]
@@ -104,7 +111,7 @@ class Connector(Protocol):
         """
         ...
 
-    def position(self, source: Source, transaction: Transaction | None, *, keyed: bool = True) -> tuple[int, int, int]:
+    def position(self, source: S, transaction: Transaction | None, *, keyed: bool = True) -> tuple[int, int, int]:
         """Return where a change stands in the source's log, as three numbers of :attr:`widths` digits.
 
         :param keyed: whether the record has a key: without one, rows of two snapshots look alike.
@@ -112,7 +119,7 @@ class Connector(Protocol):
         """
         ...
 
-    def may_share_place(self, op: str, source: Source) -> bool:
+    def may_share_place(self, op: str, source: S) -> bool:
         """Return whether a change may have place and content of another one where their transaction numbers none.
 
         Then ``carries`` has ``build_times``.
@@ -121,7 +128,7 @@ class Connector(Protocol):
         """
         ...
 
-    def row_op(self, op: str, source: Source) -> str:
+    def row_op(self, op: str, source: S) -> str:
         """Return what a row is to tables: rows that are read on request, while changes are streamed, are no snapshot.
 
         :param op: as ``op`` says it.
@@ -145,7 +152,7 @@ class Connector(Protocol):
         """
         ...
 
-    def transaction_id(self, source: Source) -> str | None:
+    def transaction_id(self, source: S) -> str | None:
         """Return what the changes of one transaction share."""
         ...
 

@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.formats.connect import columns as connect_columns
 from airflow_provider_cdc.core.formats.connect import debezium_columns, debezium_table_changes
 from airflow_provider_cdc.core.formats.connect.binlog_files import FileNumbers
 from airflow_provider_cdc.core.formats.connect.connectors.contract import SchemaLog
-from airflow_provider_cdc.core.formats.connect.messages import Named, Source, Transaction
+from airflow_provider_cdc.core.formats.connect.messages import Count, Named, RowCount, Source, Transaction
 from airflow_provider_cdc.core.formats.contract import Description
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.position import WIDTHS
@@ -24,10 +24,22 @@ _WITHOUT_PLACES = "mariadb"
 _INCREMENTAL = b'"incremental"'
 
 
+class MySqlSource(Source, gc=False):
+    """What stands behind a place in the binlog."""
+
+    gtid: str | None = None
+    file: str | None = None
+    pos: Count | None = None
+    row: RowCount | None = None
+
+
 class MySqlConnector:
     """The MySQL and MariaDB connectors, and Flink CDC's, which is made of the first."""
 
+    source = MySqlSource
     writers: ClassVar[frozenset[str]] = frozenset({"mysql", "mariadb"})
+    databases: ClassVar[tuple[str, ...]] = ("MySQL", "MariaDB")
+    dialect: str | None = None
     place_members: ClassVar[tuple[str, ...]] = (
         "op",
         *(f"source.{name}" for name in ("db", "table", "file", "pos", "row", "snapshot")),
@@ -55,7 +67,9 @@ class MySqlConnector:
         self._modes = {**{name: default for name, (default, _) in debezium_columns.MODES.items()}, **options}
         self._files = FileNumbers()
 
-    def position(self, source: Source, transaction: Transaction | None, *, keyed: bool = True) -> tuple[int, int, int]:
+    def position(
+        self, source: MySqlSource, transaction: Transaction | None, *, keyed: bool = True
+    ) -> tuple[int, int, int]:
         """Return binlog file, byte and row."""
         if source.file is None or source.pos is None:
             raise ValueError("a record without its position in a binlog")
@@ -64,11 +78,11 @@ class MySqlConnector:
             row = int(transaction.total_order)
         return self._files[source.file], source.pos, row
 
-    def may_share_place(self, op: str, source: Source) -> bool:
+    def may_share_place(self, op: str, source: MySqlSource) -> bool:
         """Return whether another statement of a transaction of MariaDB may have made an equal change."""
         return source.connector == _WITHOUT_PLACES and op != "snapshot"
 
-    def row_op(self, op: str, source: Source) -> str:
+    def row_op(self, op: str, source: MySqlSource) -> str:
         """Tell rows of incremental snapshots apart; those of a blocking one look like those of any other."""
         return "incremental" if op == "snapshot" and bytes(source.snapshot) == _INCREMENTAL else op
 
@@ -83,7 +97,7 @@ class MySqlConnector:
         """Return them as they are: the binlog has whole rows."""
         return before, after
 
-    def transaction_id(self, source: Source) -> str | None:
+    def transaction_id(self, source: MySqlSource) -> str | None:
         """Return the GTID."""
         return source.gtid or None
 

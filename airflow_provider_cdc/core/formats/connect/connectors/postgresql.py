@@ -25,7 +25,7 @@ from airflow_provider_cdc.core.formats.connect.connectors.unchanged_values impor
     UnchangedValues,
     is_key_made_up,
 )
-from airflow_provider_cdc.core.formats.connect.messages import Named, Source, Transaction
+from airflow_provider_cdc.core.formats.connect.messages import Count, Named, Source, Transaction
 from airflow_provider_cdc.core.formats.contract import Description
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
@@ -35,10 +35,20 @@ _NOT_READ = (b"", b"null", b"false", b'"false"')  # what streamed rows have in `
 _sequence = msgspec.json.Decoder(tuple[str | None, str | None]).decode
 
 
+class PostgreSqlSource(Source, gc=False):
+    """The place in the WAL, and whose change it is."""
+
+    sequence: str | None = None
+    txId: Count | None = None
+
+
 class PostgreSqlConnector:
     """The PostgreSQL connector: its log has no DDL, and its rows lack values that did not change."""
 
+    source = PostgreSqlSource
     writers: ClassVar[frozenset[str]] = frozenset({"postgresql"})
+    databases: ClassVar[tuple[str, ...]] = ("PostgreSQL",)
+    dialect: str | None = "postgresql"
     place_members: ClassVar[tuple[str, ...]] = (
         "op",
         *(f"source.{name}" for name in ("schema", "table", "sequence", "snapshot", "txId")),
@@ -72,7 +82,9 @@ class PostgreSqlConnector:
         )
         self._unchanged = UnchangedValues(options.get(PLACEHOLDER))
 
-    def position(self, source: Source, transaction: Transaction | None, *, keyed: bool = True) -> tuple[int, int, int]:
+    def position(
+        self, source: PostgreSqlSource, transaction: Transaction | None, *, keyed: bool = True
+    ) -> tuple[int, int, int]:
         """Return the place up to which commits were processed, that of the change, and its number in its transaction.
 
         Rows of the first transaction behind a snapshot, and those of the snapshot, have one place only. A row that is
@@ -95,11 +107,11 @@ class PostgreSqlConnector:
                 return int(first), max(0, int(second) - 1), source.ts_us
         return int(first), int(second), 0 if transaction is None else int(transaction.total_order)
 
-    def may_share_place(self, op: str, source: Source) -> bool:
+    def may_share_place(self, op: str, source: PostgreSqlSource) -> bool:
         """Return whether another row of a COPY may be equal."""
         return op == "insert"
 
-    def row_op(self, op: str, source: Source) -> str:
+    def row_op(self, op: str, source: PostgreSqlSource) -> str:
         """Distinguish rows of full snapshots, which name no commit, from those of incremental and blocking ones."""
         if op != "snapshot" or source.sequence is None:
             return op
@@ -137,7 +149,7 @@ class PostgreSqlConnector:
             )
         return before, after
 
-    def transaction_id(self, source: Source) -> str | None:
+    def transaction_id(self, source: PostgreSqlSource) -> str | None:
         """Return the number of the transaction: ``transaction.id`` of a row names the row's place, too."""
         return None if source.txId is None else str(source.txId)
 

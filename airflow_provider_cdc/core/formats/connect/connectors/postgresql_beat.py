@@ -42,7 +42,6 @@ class BeatTable:
     :raises ConfigurationError: it is not a schema and a name.
     """
 
-    dialect = "postgresql"
     has_rows = True
 
     def __init__(self, table: str | None = None) -> None:

@@ -91,7 +91,6 @@ class DdlLog:
     :raises ConfigurationError: it is not a schema and a name.
     """
 
-    dialect = "postgresql"
     has_rows = False
 
     def __init__(self, table: str | None = None) -> None:

@@ -15,11 +15,11 @@ import pytest
 
 from airflow_provider_cdc.core.errors import ConfigurationError, DataError
 from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord
-from airflow_provider_cdc.core.formats.connect.connectors.postgresql import PostgreSqlConnector
+from airflow_provider_cdc.core.formats.connect.connectors.postgresql import PostgreSqlConnector, PostgreSqlSource
 from airflow_provider_cdc.core.formats.connect.connectors.postgresql_beat import BeatTable
 from airflow_provider_cdc.core.formats.connect.connectors.registry import open_connector
 from airflow_provider_cdc.core.formats.connect.connectors.unchanged_values import UnchangedValues
-from airflow_provider_cdc.core.formats.connect.messages import Source, Transaction
+from airflow_provider_cdc.core.formats.connect.messages import Transaction
 from airflow_provider_cdc.core.formats.contract import Description, IdentifiesTables, Records
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import ColumnType
@@ -31,8 +31,8 @@ DECIMAL = "org.apache.kafka.connect.data.Decimal"
 PLACEHOLDER = "__debezium_unavailable_value"
 
 
-def source(sequence: str, snapshot: str = "null") -> Source:
-    return Source(connector="postgresql", sequence=sequence, snapshot=msgspec.Raw(snapshot.encode()))
+def source(sequence: str, snapshot: str = "null") -> PostgreSqlSource:
+    return PostgreSqlSource(connector="postgresql", sequence=sequence, snapshot=msgspec.Raw(snapshot.encode()))
 
 
 @pytest.mark.parametrize(
