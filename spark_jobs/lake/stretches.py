@@ -56,9 +56,14 @@ class Stretch:
 
 
 class Stretches:
-    """Collect what the records of one land task show of the source's log."""
+    """Collect what the records of one land task show of the source's log.
 
-    def __init__(self) -> None:
+    :param own_ddl: whether the source itself writes its DDL into its log: then a row of it is read where the source is,
+        also by a snapshot. A statement that a snapshot of a tool writes may stand at the position of an old offset.
+    """
+
+    def __init__(self, own_ddl: bool = False) -> None:
+        self._own_ddl = own_ddl
         self._by_partition: dict[tuple[str, int], list[Stretch]] = {}
         self.statements: list[dict[str, Any]] = []  # ``describes`` is true where the place may be an old one
 
@@ -70,10 +75,8 @@ class Stretches:
             is_ddl = pc.equal(batch.column("kind").cast(pa.string()), "schema")
             documents = record_documents(pa.Table.from_batches([batch.filter(is_ddl)]).select(RECORD_COLUMNS))
             times = whole.column("kafka_time").filter(is_ddl).cast(pa.int64())
-            # a statement that a snapshot writes may stand at the position of an old offset (recovery); but rows of the
-            # source's own log of DDL, which have a dialect, are read where the source is
-            described = pc.and_(pc.equal(batch.column("op").cast(pa.string()), "snapshot").fill_null(False), is_ddl)
-            described = pc.and_(described, pc.is_null(whole.column("dialect")))
+            read = pc.equal(batch.column("op").cast(pa.string()), "snapshot").fill_null(False)
+            described = pc.and_(pc.and_(read, is_ddl), not self._own_ddl)
             for one, sent, describes in zip(documents, times, described.filter(is_ddl), strict=True):
                 self.statements.append({**one, "sent": sent.as_py(), "describes": describes.as_py()})
             batch = batch.filter(pc.invert(described))

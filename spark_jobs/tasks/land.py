@@ -204,7 +204,7 @@ def land(
     folder = log_folder(job.pipeline, job.seq)
     new_writer = partial(LogWriter, lake_of(job, secrets), folder, describe=described, snapshots=snapshots)
     writer = new_writer()
-    report, stretches = LandReport(), Stretches()
+    report, stretches = LandReport(), Stretches(own_ddl="ddl" not in fmt.carries)
     unlogged = Unlogged.of(job, fmt)
     begins = begins or Begins(Begin(*begin) for begin in job.begins)
     with _lean_memory(job):

@@ -41,7 +41,7 @@ class _Framed:
     unit: Unit
 
     def __call__(self, why: Sending) -> list[Record]:
-        return [_framed(record) for record in self.unit.write(why)]
+        return [framed(record) for record in self.unit.write(why)]
 
 
 def registry_of(format: str) -> dict[str, str]:
@@ -66,12 +66,13 @@ def _served() -> ServedSchemas:
     return ServedSchemas(_converter().schemas)
 
 
-def _framed(record: Record) -> Record:
+def framed(record: Record) -> Record:
+    """Return a record of the JSON converter as an Avro converter writes it."""
     subject = re.sub(r"\W", "_", record.topic, flags=re.ASCII)
     key = None if record.key is None else _key(_message(record.key))
     value = None if record.value is None else _value(_message(record.value))
-    framed = _converter().framed
-    return replace(record, key=framed(key, f"{subject}_Key"), value=framed(value, f"{subject}_Envelope"))
+    frame = _converter().framed
+    return replace(record, key=frame(key, f"{subject}_Key"), value=frame(value, f"{subject}_Envelope"))
 
 
 def _message(text: bytes) -> dict[str, Any]:

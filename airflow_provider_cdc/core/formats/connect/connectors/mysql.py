@@ -25,7 +25,7 @@ _INCREMENTAL = b'"incremental"'
 
 
 class MySqlSource(Source, gc=False):
-    """What stands behind a place in the binlog."""
+    """Hold a change's place in the binlog, and its transaction."""
 
     gtid: str | None = None
     file: str | None = None

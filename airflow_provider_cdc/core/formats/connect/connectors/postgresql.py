@@ -36,7 +36,7 @@ _sequence = msgspec.json.Decoder(tuple[str | None, str | None]).decode
 
 
 class PostgreSqlSource(Source, gc=False):
-    """The place in the WAL, and whose change it is."""
+    """Hold a change's place in the WAL, and its transaction."""
 
     sequence: str | None = None
     txId: Count | None = None
