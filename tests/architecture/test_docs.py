@@ -20,7 +20,7 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.ddl.parser import parse
 from airflow_provider_cdc.core.ddl.statement import CreateTable
 from airflow_provider_cdc.core.errors import CASCADED, CASCADED_ABOVE, CHANGES_MISSING
-from airflow_provider_cdc.core.formats.connect.connectors.registry import CONNECTORS
+from airflow_provider_cdc.core.formats.connect.connectors.registry import CONNECTORS, DEFAULT_CONNECTOR, NOT_READ
 from airflow_provider_cdc.core.formats.registry import FORMATS, format_names, open_format
 from airflow_provider_cdc.core.values.fields import (
     AMBIGUOUS_TIME,
@@ -47,7 +47,7 @@ PAGES = DOCS / "formats"
 REFERENCE = DOCS / "reference"
 OVERVIEW = PAGES / "README.md"
 # pages of connectors whose records have a format in common with others
-CONNECTOR_PAGES = {"debezium-postgres"}
+CONNECTOR_PAGES = {page.stem for page in PAGES.glob("debezium-*.md")} - {*FORMATS}
 CODE = re.compile(r"`((?:record|value|format|apply)\.[a-z_0-9]+)`")
 LINK = re.compile(r"\]\(([^)#:\s]*)(?:#([^)\s]+))?\)")
 
@@ -62,24 +62,36 @@ def source_texts() -> str:
     return "\n".join(text_of(file) for folder in folders for file in sorted(folder.rglob("*.py")))
 
 
-def test_every_page_is_of_a_format() -> None:
+def connector_of(page: str) -> str:
+    """Return the connector that the pipeline on a page states."""
+    (example,) = blocks(page_of(page), "yaml")
+    return str(CdcPipeline.from_yaml(example).source.options["connector"])
+
+
+def test_every_page_is_of_a_format_or_of_a_connector() -> None:
     pages = {page.stem for page in PAGES.glob("*.md") if page != OVERVIEW}
     assert sorted(pages - CONNECTOR_PAGES) == format_names()
-    assert pages >= CONNECTOR_PAGES
+    assert {*map(connector_of, CONNECTOR_PAGES)} == CONNECTORS.keys() - {DEFAULT_CONNECTOR}
 
 
 @pytest.mark.parametrize("name", sorted(CONNECTOR_PAGES))
-def test_the_page_of_a_connector_has_a_pipeline_and_its_options(name: str, tmp_path: Path) -> None:
-    (example,) = blocks(page_of(name), "yaml")
-    pipeline = CdcPipeline.from_yaml(example)
-    options = CONNECTORS[pipeline.source.options["connector"]].options
+def test_the_page_of_a_connector_has_its_options(name: str) -> None:
+    options = CONNECTORS[connector_of(name)].options
     assert [option for option in options if f"`{option}`" not in page_of(name)] == []
+
+
+def test_the_page_of_debezium_names_the_connectors_that_are_not_read() -> None:
+    (listed,) = re.findall(r"^Debezium's connectors for (.*) are not read", page_of("debezium-json"), re.MULTILINE)
+    assert sorted(re.split(", | and ", listed)) == sorted(NOT_READ.values())
 
 
 @pytest.mark.parametrize("name", format_names())
 def test_a_page_names_every_option(name: str) -> None:
-    text = page_of(name)
-    assert [option for option in open_format(name).options if f"`{option}`" not in text] == []
+    """Those of a connector with a page of its own are there."""
+    default = CONNECTORS[DEFAULT_CONNECTOR].options
+    elsewhere = {option for kind in CONNECTORS.values() for option in kind.options if option not in default}
+    options = {*open_format(name).options} - elsewhere
+    assert [option for option in options if f"`{option}`" not in page_of(name)] == []
 
 
 @pytest.mark.parametrize("name", format_names())

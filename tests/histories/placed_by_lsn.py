@@ -10,7 +10,7 @@ from airflow_provider_cdc.core.formats.common.row_images import Images
 from airflow_provider_cdc.core.formats.connect import columns as connect_columns
 from airflow_provider_cdc.core.formats.connect import debezium_columns
 from airflow_provider_cdc.core.formats.connect.connectors.contract import SchemaLog
-from airflow_provider_cdc.core.formats.connect.messages import Count, Named, Source, Transaction
+from airflow_provider_cdc.core.formats.connect.messages import Count, Source, Transaction
 from airflow_provider_cdc.core.formats.contract import Description
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
@@ -19,6 +19,7 @@ from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 class LsnSource(Source, gc=False):
     """Hold the place of the commit, and the change's in it."""
 
+    schema: str | None = None
     change_lsn: str | None = None
     commit_lsn: str | None = None
     event_serial_no: Count | None = None
@@ -31,6 +32,7 @@ class LsnConnector:
     writers: ClassVar[frozenset[str]] = frozenset({"sqlserver"})
     databases: ClassVar[tuple[str, ...]] = ("SQL Server",)
     dialect: str | None = "sqlserver"
+    table_members: ClassVar[tuple[str, str]] = ("schema", "table")
     place_members: ClassVar[tuple[str, ...]] = (
         "op",
         *(f"source.{name}" for name in ("schema", "table", "commit_lsn", "change_lsn", "event_serial_no", "snapshot")),
@@ -78,10 +80,6 @@ class LsnConnector:
     def transaction_id(self, source: LsnSource) -> str | None:
         """Return the place of the commit."""
         return source.commit_lsn
-
-    def table(self, source: Named) -> tuple[str | None, str | None]:
-        """Return schema and table."""
-        return source.schema, source.table
 
     def encoding(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
         """Return how a column stands in the images."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from airflow_provider_cdc.core.formats.connect.connectors import registry
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.detection import detect
 from airflow_provider_cdc.core.formats.near_misses import near_miss
+from airflow_provider_cdc.core.formats.registry import open_format
 from tests.histories.connect_json import converted
 from tests.histories.frames import framed, registry_of
 from tests.histories.log import Log
@@ -91,6 +93,17 @@ def test_its_rows_are_right_whatever_comes_first(
     script.sync()
     assert script.rows("dbo", "t") == {(1, "e"): 1, (2, "d"): 1}
     assert script.states_of("dbo", "t") == ["ok"]
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_change_without_its_place_is_an_error_of_its_table() -> None:
+    sent = records()
+    (value,) = sent.values[:1]
+    broken = replace(
+        sent, offsets=[0], values=[(value or b"").replace(b'"event_serial_no":2', b'"event_serial_no":-2')]
+    )
+    (change,) = open_format("debezium-json", {"connector": NAME}).decode(broken).to_pylist()
+    assert (change["kind"], change["database"], change["table"]) == ("error", "dbo", "t")
 
 
 def records(flat: bool = False) -> Records:

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -77,6 +78,7 @@ class DebeziumFormat:
         self.inserts_lack_defaults = connector.inserts_lack_defaults
         self.snapshot_rows = connector.snapshot_rows
         self._reader = reader
+        self._names: Callable[[Source], tuple[str | None, str | None]] = attrgetter(*connector.table_members)
         self._columns = ColumnTexts(connector.no_key)
         self._logs: dict[tuple[str | None, str | None], SchemaLog] = {log.name: log for log in connector.schema_logs}
         written = (".".join(log.name) for log in connector.schema_logs if not log.has_rows)
@@ -118,7 +120,7 @@ class DebeziumFormat:
     def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
         """Return the table of a row change."""
         message = self._reader.origin(value)
-        table = self._connector.table(message.source)
+        table = message.named(*self._connector.table_members)
         log = self._logs.get(table)
         if message.op not in _ROW_OPS or (log is not None and not log.has_rows):
             raise ValueError("no row change")
@@ -141,7 +143,7 @@ class DebeziumFormat:
         if op is None or source is None:
             self._without_row(out, index, message)
             return
-        log = self._logs.get(self._connector.table(source)) if self._logs else None
+        log = self._logs.get(self._names(source)) if self._logs else None
         logged = None if log is None else self._logged(message, op, source, log)
         if log is None or log.has_rows:
             key = self._reader.key(out.records.keys[index])
@@ -180,7 +182,7 @@ class DebeziumFormat:
         before = None if message.before in _ABSENT else bytes(message.before)
         after = None if message.after in _ABSENT else bytes(message.after)
         lacks = before is None if op == "delete" else after is None and op != "truncate"
-        database, table = self._connector.table(source)
+        database, table = self._names(source)
         if lacks or table is None or database is None:
             raise ValueError(f"a row of op {message.op} without its image, database or table")
         file, pos, row = self._position(source, message.transaction, keyed=key is not None)

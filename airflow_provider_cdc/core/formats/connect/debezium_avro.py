@@ -26,10 +26,7 @@ from airflow_provider_cdc.core.formats.near_misses import near_miss
 
 
 class FrameReader:
-    """Read messages from frames; the keys may be frames or JSON, for each has a converter of its own.
-
-    :param source: of the connector.
-    """
+    """Read messages with such a ``source`` from frames; keys may be JSON, for they have a converter of their own."""
 
     def __init__(self, source: type[Source]) -> None:
         self.schemas = RegisteredSchemas(of_source(source, Payload))

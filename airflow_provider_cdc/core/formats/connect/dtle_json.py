@@ -115,7 +115,7 @@ class WireFormat:
         message = origin_of(value)
         if message.op not in _ROW_OPS:
             raise ValueError("no row change")
-        return message.source.db, message.source.table
+        return message.named("db", "table")
 
     def _record(self, out: ChangeBuilder, index: int, value: bytes) -> None:
         """Add the change of one record."""

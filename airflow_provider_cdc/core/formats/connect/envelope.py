@@ -20,6 +20,7 @@ from airflow_provider_cdc.core.formats.near_misses import near_miss
 NO_VALUE = b'{"schema":null,"payload":null}'
 """A null value as JSON converters before Kafka 2.3 wrote it (KAFKA-3832), the tombstone of a delete; dtle does."""
 
+_text = msgspec.json.Decoder(str | None).decode
 _NULL = b"null"
 _END = ord("}")
 _PAYLOAD = b'"payload":'
@@ -38,17 +39,18 @@ class Message(msgspec.Struct, gc=False):
     payload: msgspec.Raw = msgspec.Raw()
 
 
-class _Where(msgspec.Struct, gc=False):
-    db: str | None = None
-    table: str | None = None
-    schema: str | None = None
-
-
 class Origin(msgspec.Struct, gc=False):
     """Members that name the table of a message, whatever else in it cannot be read."""
 
-    source: _Where = msgspec.field(default_factory=_Where)
+    source: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
     op: str | None = None
+
+    def named(self, database: str, table: str) -> tuple[str | None, str | None]:
+        """Return the members of ``source`` with these names.
+
+        :raises msgspec.MsgspecError: they are no texts.
+        """
+        return _text(self.source.get(database, _NULL)), _text(self.source.get(table, _NULL))
 
 
 class _Enveloped(Origin, gc=False):

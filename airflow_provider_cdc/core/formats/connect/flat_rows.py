@@ -45,7 +45,7 @@ _encode: Any = msgspec.json.Encoder().encode
 class FlatRows:
     """Read flattened rows, and the other messages of a connector, which the transform passes on as they are.
 
-    :param source: of the connector.
+    :param source: that the connector writes.
     """
 
     def __init__(self, source: type[Source], flattening: Flattening) -> None:
@@ -102,7 +102,7 @@ class FlatRows:
         if DELETED not in members:
             return origin_of(value)
         named = {member: members[name] for name, member in self._added.items() if name in members}
-        source = {name: named[f"source.{name}"] for name in ("db", "table", "schema") if f"source.{name}" in named}
+        source = {name.removeprefix("source."): named[name] for name in named if name.startswith("source.")}
         # its op may be in a header: nothing but rows is flattened
         return msgspec.json.decode(_encode({"source": source, "op": named.get("op", "u")}), type=Origin)
 
@@ -190,13 +190,11 @@ class FlatRows:
 
 def _types(source: type[Source]) -> Mapping[str, Any]:
     """Return the types of what a row may keep of its message, by the members' paths."""
-    source_types, transaction_types, types = (
-        get_type_hints(struct, include_extras=True) for struct in (source, Transaction, Payload)
-    )
     return {
-        **{f"source.{name}": kind for name, kind in source_types.items()},
-        **{f"transaction.{name}": kind for name, kind in transaction_types.items()},
-        **{name: types[name] for name in ("op", "ts_ms", "ts_us")},
+        f"{prefix}{name}": kind
+        for prefix, struct in (("source.", source), ("transaction.", Transaction), ("", Payload))
+        for name, kind in get_type_hints(struct, include_extras=True).items()
+        if prefix or name in ("op", "ts_ms", "ts_us")
     }
 
 

@@ -14,10 +14,7 @@ _NOTIFICATION = {"id", "type", "aggregate_type", "additional_data", "timestamp"}
 
 
 class JsonMessages(EnvelopeReader[Payload]):
-    """Read messages with and without embedded schema.
-
-    :param source: of the connector.
-    """
+    """Read messages with such a ``source``, with and without embedded schema."""
 
     def __init__(self, source: type[Source]) -> None:
         super().__init__(of_source(source, Payload))

@@ -24,14 +24,6 @@ class Transaction(msgspec.Struct, gc=False):
     data_collection_order: RowCount | RowText | None = None
 
 
-class Named(Protocol):
-    """Hold the members of ``source`` that name a row's table."""
-
-    db: str | None
-    schema: str | None
-    table: str | None
-
-
 class Source(msgspec.Struct, gc=False):
     """Members of ``source`` that connectors share, in the order in which they are written; each has more of its own.
 
@@ -45,7 +37,6 @@ class Source(msgspec.Struct, gc=False):
     snapshot: msgspec.Raw = msgspec.Raw()
     db: str | None = None
     ts_us: EpochMicros | None = None
-    schema: str | None = None
     table: str | None = None
 
     def time(self) -> int | None:

@@ -16,7 +16,7 @@ from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedR
 from airflow_provider_cdc.core.formats.connect.avro_code import Needed, Read, compiled
 from airflow_provider_cdc.core.formats.connect.avro_columns import members_of, read_together
 from airflow_provider_cdc.core.formats.connect.avro_types import connect_schema, resolve, row_columns
-from airflow_provider_cdc.core.formats.connect.envelope import Origin
+from airflow_provider_cdc.core.formats.connect.envelope import Origin, origin_of
 from airflow_provider_cdc.core.formats.connect.frames import HEAD, MOST_ID, M, RegisteredSchema, key_text, schema_id
 from airflow_provider_cdc.core.formats.connect.json_schemas import JsonSchema
 
@@ -61,7 +61,7 @@ class AvroSchema(Generic[M]):
 
         :raises ValueError: as :meth:`read`, or they have other types.
         """
-        return msgspec.convert(self._datum(frame), Origin)
+        return origin_of(self.json(frame))
 
     def op(self, frame: bytes) -> Any:
         """Return what was done with a row.

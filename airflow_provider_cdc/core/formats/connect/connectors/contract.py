@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.common.row_images import Images
-from airflow_provider_cdc.core.formats.connect.messages import Named, Source, Transaction
+from airflow_provider_cdc.core.formats.connect.messages import Source, Transaction
 from airflow_provider_cdc.core.formats.contract import Description
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.relation import RelationChange
@@ -48,7 +48,7 @@ def schema_and_name(option: str, table: str) -> tuple[str, str]:
 class SchemaLog(Protocol):
     """A table of the source into which the source itself writes its schema changes, or which server it is.
 
-    :ivar name: as :meth:`Connector.table` gives it.
+    :ivar name: as ``Connector.table_members`` have it.
     :ivar has_rows: whether its rows are rows of a table all the same; most of them say what the one before them said.
     """
 
@@ -83,6 +83,7 @@ class Connector(Protocol[S]):
     :ivar databases: what it reads, for people.
     :ivar dialect: of the source's statements (:func:`core.ddl.parser.parse`).
     :ivar options: of a pipeline, with their meanings: mostly the connector's own settings.
+    :ivar table_members: of ``source``: database and table of a row, as tables are called in a pipeline.
     :ivar place_members: members of a row's message that order it and name its table: what a flattened row has to keep.
     :ivar widths: digits of the numbers that :meth:`position` returns.
     :ivar schema_logs: tables with the source's schema changes, none where the connector itself sends them.
@@ -94,6 +95,7 @@ class Connector(Protocol[S]):
     databases: ClassVar[tuple[str, ...]]
     dialect: str | None
     options: ClassVar[Mapping[str, str]]
+    table_members: ClassVar[tuple[str, str]]
     place_members: ClassVar[tuple[str, ...]]
     widths: tuple[int, int, int]
     no_key: tuple[str, ...] | None
@@ -154,10 +156,6 @@ class Connector(Protocol[S]):
 
     def transaction_id(self, source: S) -> str | None:
         """Return what the changes of one transaction share."""
-        ...
-
-    def table(self, source: Named) -> tuple[str | None, str | None]:
-        """Return database and table of a row, as tables are called in a pipeline."""
         ...
 
     def encoding(self, name: str, column: ColumnType, description: Description | None) -> Encoded:

@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.formats.connect import columns as connect_columns
 from airflow_provider_cdc.core.formats.connect import debezium_columns, debezium_table_changes
 from airflow_provider_cdc.core.formats.connect.binlog_files import FileNumbers
 from airflow_provider_cdc.core.formats.connect.connectors.contract import SchemaLog
-from airflow_provider_cdc.core.formats.connect.messages import Count, Named, RowCount, Source, Transaction
+from airflow_provider_cdc.core.formats.connect.messages import Count, RowCount, Source, Transaction
 from airflow_provider_cdc.core.formats.contract import Description
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.position import WIDTHS
@@ -40,9 +40,10 @@ class MySqlConnector:
     writers: ClassVar[frozenset[str]] = frozenset({"mysql", "mariadb"})
     databases: ClassVar[tuple[str, ...]] = ("MySQL", "MariaDB")
     dialect: str | None = None
+    table_members: ClassVar[tuple[str, str]] = ("db", "table")
     place_members: ClassVar[tuple[str, ...]] = (
         "op",
-        *(f"source.{name}" for name in ("db", "table", "file", "pos", "row", "snapshot")),
+        *(f"source.{name}" for name in (*table_members, "file", "pos", "row", "snapshot")),
     )
     widths = WIDTHS
     no_key: tuple[str, ...] | None = ()
@@ -100,10 +101,6 @@ class MySqlConnector:
     def transaction_id(self, source: MySqlSource) -> str | None:
         """Return the GTID."""
         return source.gtid or None
-
-    def table(self, source: Named) -> tuple[str | None, str | None]:
-        """Return database and table."""
-        return source.db, source.table
 
     def encoding(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
         """Return how a column stands in the images, by the record's schema or by the stated handling modes."""

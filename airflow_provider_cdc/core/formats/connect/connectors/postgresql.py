@@ -25,7 +25,7 @@ from airflow_provider_cdc.core.formats.connect.connectors.unchanged_values impor
     UnchangedValues,
     is_key_made_up,
 )
-from airflow_provider_cdc.core.formats.connect.messages import Count, Named, Source, Transaction
+from airflow_provider_cdc.core.formats.connect.messages import Count, Source, Transaction
 from airflow_provider_cdc.core.formats.contract import Description
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
@@ -38,6 +38,7 @@ _sequence = msgspec.json.Decoder(tuple[str | None, str | None]).decode
 class PostgreSqlSource(Source, gc=False):
     """Hold a change's place in the WAL, and its transaction."""
 
+    schema: str | None = None
     sequence: str | None = None
     txId: Count | None = None
 
@@ -49,6 +50,7 @@ class PostgreSqlConnector:
     writers: ClassVar[frozenset[str]] = frozenset({"postgresql"})
     databases: ClassVar[tuple[str, ...]] = ("PostgreSQL",)
     dialect: str | None = "postgresql"
+    table_members: ClassVar[tuple[str, str]] = ("schema", "table")
     place_members: ClassVar[tuple[str, ...]] = (
         "op",
         *(f"source.{name}" for name in ("schema", "table", "sequence", "snapshot", "txId")),
@@ -152,10 +154,6 @@ class PostgreSqlConnector:
     def transaction_id(self, source: PostgreSqlSource) -> str | None:
         """Return the number of the transaction: ``transaction.id`` of a row names the row's place, too."""
         return None if source.txId is None else str(source.txId)
-
-    def table(self, source: Named) -> tuple[str | None, str | None]:
-        """Return schema and table."""
-        return source.schema, source.table
 
     def encoding(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
         """Return how a column stands in the images, by the record's schema or by the stated handling modes."""
