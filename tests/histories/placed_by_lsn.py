@@ -29,9 +29,9 @@ class LsnConnector:
     """Order by the commit, then by the change; tables are named as ``schema.table``."""
 
     source = LsnSource
-    writers: ClassVar[frozenset[str]] = frozenset({"sqlserver"})
-    databases: ClassVar[tuple[str, ...]] = ("SQL Server",)
-    dialect: str | None = "sqlserver"
+    writers: ClassVar[frozenset[str]] = frozenset({"lsnserver"})
+    databases: ClassVar[tuple[str, ...]] = ("LSN Server",)
+    dialect: str | None = "lsnserver"
     table_members: ClassVar[tuple[str, str]] = ("schema", "table")
     place_members: ClassVar[tuple[str, ...]] = (
         "op",

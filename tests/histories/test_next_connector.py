@@ -23,7 +23,7 @@ from tests.histories.placed_by_lsn import LsnConnector
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 
-NAME = "sqlserver"
+NAME = "lsnserver"
 COLUMNS = [{"field": "id", "type": "int32", "optional": False}, {"field": "v", "type": "string", "optional": True}]
 # commit_lsn, change_lsn, event_serial_no, op, row before, row after; in the order of the log
 CHANGES: list[tuple[str, str, int, str, Any, Any]] = [
@@ -65,8 +65,7 @@ def _schema(fields: list[dict[str, Any]]) -> str:
 
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Move the connector's line from those that are refused to those that are read."""
-    monkeypatch.delitem(registry.NOT_READ, NAME)
+    """Put the connector's line to those that are read."""
     monkeypatch.setitem(registry.CONNECTORS, NAME, LsnConnector)
 
 
@@ -112,10 +111,13 @@ def records(flat: bool = False) -> Records:
     return Records("t", 0, range(count), [5] * count, [one.key for one in some], [one.value for one in some])
 
 
-def test_until_then_it_is_refused_by_its_name() -> None:
+def test_one_that_is_known_and_not_read_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.NOT_READ, NAME, "LSN Server")
     detected = detect([records()])
     assert detected.format is None
-    assert detected.near_misses == (registry.refusal(NAME),)
+    assert detected.near_misses == (
+        "a record of Debezium's connector for LSN Server (lsnserver), which no format reads",
+    )
 
 
 @pytest.mark.usefixtures("registered")
@@ -123,5 +125,5 @@ def test_what_is_said_of_connectors_knows_it() -> None:
     detected = detect([records()])
     assert detected.format == "debezium-json" and dict(detected.options) == {"connector": NAME}
     assert near_miss(None, records().values[0]) is None
-    assert f"SQL Server: {', '.join(LsnConnector.place_members)}" in str(near_miss(None, records(True).values[0]))
-    assert registry.databases() == "MySQL, MariaDB, PostgreSQL, SQL Server"
+    assert f"LSN Server: {', '.join(LsnConnector.place_members)}" in str(near_miss(None, records(True).values[0]))
+    assert registry.databases().endswith(", LSN Server")
