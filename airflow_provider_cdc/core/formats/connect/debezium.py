@@ -15,13 +15,15 @@ import pyarrow as pa
 from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilder
 from airflow_provider_cdc.core.formats.common.log_names import CONNECTORS, CONNECTORS_MEANING
 from airflow_provider_cdc.core.formats.common.record_decoder import decode_each
+from airflow_provider_cdc.core.formats.connect import flattening
 from airflow_provider_cdc.core.formats.connect.columns import ColumnTexts, describe
-from airflow_provider_cdc.core.formats.connect.connectors.contract import Connector, LoggedChange, SchemaLog
+from airflow_provider_cdc.core.formats.connect.connectors.contract import LoggedChange, SchemaLog
 from airflow_provider_cdc.core.formats.connect.connectors.registry import (
     CONNECTOR,
     CONNECTOR_MEANING,
     connector_of,
     connector_options,
+    open_connector,
     refusal,
 )
 from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE
@@ -33,6 +35,10 @@ from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 
 _ROW_OPS: Mapping[str | None, str] = {"r": "snapshot", "c": "insert", "u": "update", "d": "delete", "t": "truncate"}
 _NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")  # the connector writes an underscore for each
+_NO_TOMBSTONE = (
+    "a record without a value, which a transform that is set to rewrite deletes never writes: its "
+    "delete.tombstone.handling.mode is another one, and the row's place in the log is lost"
+)
 _NULL = b"null"
 _ABSENT = (msgspec.Raw(_NULL), msgspec.Raw())
 _STREAMED = (*_ABSENT, msgspec.Raw(b'"false"'), msgspec.Raw(b"false"))
@@ -49,10 +55,10 @@ _history = msgspec.json.Decoder(_History)
 
 
 class DebeziumFormat:
-    """Rows, schema-change topic, heartbeats and transaction topic of Debezium.
+    """Rows, in their envelopes or flattened, schema-change topic, heartbeats and transaction topic of Debezium.
 
-    :param connector: whose messages they are.
-    :param reader: of the encoding.
+    :param reader_of: returns the encoding's reader of messages with such a ``source``, and of rows that are flattened
+        so, None for those in their envelopes.
     """
 
     order = "exact"
@@ -61,23 +67,35 @@ class DebeziumFormat:
     splits_partitions = True
     chosen_keys = True
     row_numbers = "event"
-    reads_headers = False
-    loses_truncates = False
+    may_delete: Callable[[bytes], bool]  # where records without a value stand behind deletes
     options: Mapping[str, str] = {
         CONNECTOR: CONNECTOR_MEANING,
         **connector_options(),
         CONNECTORS: CONNECTORS_MEANING,
+        **flattening.OPTIONS,
     }
 
-    def __init__(self, connector: Connector[Any], reader: MessageReader) -> None:
-        self._connector = connector
+    def __init__(
+        self,
+        options: Mapping[str, str] | None,
+        reader_of: Callable[[type[Source], flattening.Flattening | None], MessageReader],
+    ) -> None:
+        flat = flattening.flattening_of(options or {})
+        connector = self._connector = open_connector(options or {})
+        if flat is not None:
+            flat.demand(connector.place_members)
+        self.reads_headers = flat is not None and bool(flat.headers)
+        self.loses_truncates = flat is not None
         self.carries = connector.carries
         self.dialect = connector.dialect
         self.updates_move_keys = connector.updates_move_keys
         self.partial_images = connector.partial_images
         self.inserts_lack_defaults = connector.inserts_lack_defaults
         self.snapshot_rows = connector.snapshot_rows
-        self._reader = reader
+        self._reader = reader_of(connector.source, flat)
+        self._tombstones = flat is None or flat.tombstones
+        if self._tombstones:
+            self.may_delete = self._reader.may_delete
         self._names: Callable[[Source], tuple[str | None, str | None]] = attrgetter(*connector.table_members)
         self._columns = ColumnTexts(connector.no_key)
         self._logs: dict[tuple[str | None, str | None], SchemaLog] = {log.name: log for log in connector.schema_logs}
@@ -127,8 +145,11 @@ class DebeziumFormat:
         return table
 
     def _without_value(self, out: ChangeBuilder, index: int) -> None:
-        """Add the change of a record without a value, which stands behind a delete: it needs nothing to be done."""
-        out.ignore(index)
+        """Add the change of a record without a value; it is an error where deletes have none behind them."""
+        if self._tombstones:
+            out.ignore(index)
+        else:
+            out.error(index, "record.tombstone_alone", _NO_TOMBSTONE)
 
     def _record(self, out: ChangeBuilder, index: int, value: bytes) -> None:
         """Add the change of one record."""

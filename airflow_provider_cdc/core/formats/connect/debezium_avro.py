@@ -12,9 +12,9 @@ import pyarrow as pa
 from airflow_provider_cdc.core.formats.connect import evidence
 from airflow_provider_cdc.core.formats.connect.adjusted_names import can_spell, columns_of, spellings
 from airflow_provider_cdc.core.formats.connect.connectors.registry import databases
+from airflow_provider_cdc.core.formats.connect.debezium import DebeziumFormat
 from airflow_provider_cdc.core.formats.connect.envelope import Origin
 from airflow_provider_cdc.core.formats.connect.flat_rows import FlatRows
-from airflow_provider_cdc.core.formats.connect.flattened_format import FlattenableFormat
 from airflow_provider_cdc.core.formats.connect.flattening import Flattening
 from airflow_provider_cdc.core.formats.connect.frames import HEAD, schema_id
 from airflow_provider_cdc.core.formats.connect.json_messages import demand_known
@@ -121,7 +121,7 @@ class FlatFrameReader(FrameReader):
             return True
 
 
-class WireFormat(FlattenableFormat):
+class WireFormat(DebeziumFormat):
     """``debezium-avro``: what Debezium writes with a converter of Confluent or Apicurio and a schema registry."""
 
     name = "debezium-avro"

@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_provider_cdc.core.formats.connect.connectors.registry import databases
+from airflow_provider_cdc.core.formats.connect.debezium import DebeziumFormat
 from airflow_provider_cdc.core.formats.connect.evidence import of_debezium
 from airflow_provider_cdc.core.formats.connect.flat_rows import FlatRows
-from airflow_provider_cdc.core.formats.connect.flattened_format import FlattenableFormat
 from airflow_provider_cdc.core.formats.connect.flattening import Flattening
 from airflow_provider_cdc.core.formats.connect.json_messages import JsonMessages
 from airflow_provider_cdc.core.formats.connect.messages import Source
 
 
-class WireFormat(FlattenableFormat):
+class WireFormat(DebeziumFormat):
     """``debezium-json``: what Debezium writes with Kafka Connect's JSON converter."""
 
     name = "debezium-json"

@@ -96,6 +96,10 @@ class MessageReader(Protocol):
         """Return what a record is that is not a message, in words for people; None where it is nothing known."""
         ...
 
+    def may_delete(self, value: bytes) -> bool:
+        """Return whether a record is a row's delete."""
+        ...
+
     def origin(self, value: bytes) -> Origin:
         """Return the members that name a message's table, whatever else in it cannot be read.
 
