@@ -15,8 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-from pyarrow import fs
+import pyarrow.parquet as pq
 
 from airflow_provider_cdc.core.apply.target_schema import target_schema
 from airflow_provider_cdc.core.documents import JobDocument, TableState
@@ -207,20 +206,17 @@ class ProvidedFiles:
         try:
             parent, _, name = self.path.rpartition("/")
             store = Storage(parent, options)
-            path = store.path(name)
-            is_folder = store.filesystem.get_file_info(path).type == fs.FileType.Directory
-            if is_folder and (stored := open_own_tables(options).open(self.path)).exists:
+            below = store.names(name)
+            if below and (stored := open_own_tables(options).open(self.path)).exists:
                 yield stored.schema.empty_table()
                 yield from stored.pieces()
                 return
-            # Spark writes times as INT96, which would be nanoseconds: too few years
-            parquet = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
-            files = ds.dataset(path, filesystem=store.filesystem, format=parquet)
-            if not files.files:
+            hidden = ("_", ".")  # as Spark and Hadoop name other files than data
+            files = [f"{name}/{file}" for file in below if not any(part[0] in hidden for part in file.split("/"))]
+            for file in files if below else [name]:  # each with its own columns
+                yield from self._pieces_of(store, file)
+            if below and not files:
                 raise FileNotFoundError(self.path)
-            for fragment in files.get_fragments():  # each file with its own columns
-                yield fragment.physical_schema.empty_table()
-                yield from (pa.Table.from_batches([batch]) for batch in fragment.to_batches())
         except (OSError, pa.ArrowInvalid, SinkError, UnavailableError) as error:
             raise DataError(
                 "rebuild.files_missing",
@@ -228,6 +224,13 @@ class ProvidedFiles:
                 where=self._where(),
                 hint="state --from with change_log, snapshot, or a path that the engine's driver can read",
             ) from error
+
+    @staticmethod
+    def _pieces_of(store: Storage, name: str) -> Iterator[pa.Table]:
+        # Spark writes times as INT96, which would be nanoseconds: too few years
+        with store.opened(name) as stream, pq.ParquetFile(stream, coerce_int96_timestamp_unit="us") as parquet:
+            yield parquet.schema_arrow.empty_table()
+            yield from (pa.Table.from_batches([batch]) for batch in parquet.iter_batches())
 
 
 @dataclass(slots=True)

@@ -49,7 +49,6 @@ class LogWriter:
         snapshots: bool = False,
     ) -> None:
         self._storage, self._described, self._with_snapshots = storage, describe, snapshots
-        storage.make_folder(folder)
         # a name of its own per attempt: a task that runs twice leaves a file that no manifest names
         self._name = f"{folder}/{uuid.uuid4().hex}.parquet"
         self._file: pq.ParquetWriter | None = None

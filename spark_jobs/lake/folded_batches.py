@@ -143,7 +143,6 @@ def read_folded(storage: Storage, pipeline: str, through: int) -> FoldedBatches:
 
 def write_folded(storage: Storage, pipeline: str, folded: FoldedBatches) -> None:
     """Let a snapshot count in place of the documents of its batches."""
-    storage.make_folder(_snapshot(pipeline, folded.through).rsplit("/", 1)[0])
     storage.write_json(batch_document(pipeline, FOLDED, "expired"), {"all": True})
     storage.write_json(_snapshot(pipeline, folded.through), folded.document())
     numbers = FoldedRange(folded.through, sorted({folded.through, *(seq for seq, _ in folded.groups)}))

@@ -31,7 +31,6 @@ def write(storage: Storage, pipeline: str, table_id: str, seq: int, deletes: Ope
     """Write the pending deletes of a commit before the commit: the batch's result names them only afterwards."""
     if deletes is not None:
         name = pending_deletes_file(pipeline, table_id, seq)
-        storage.make_folder(name.rsplit("/", 1)[0])
         positions = {_POSITIONS: json.dumps(deletes.positions.to_pylist())}
         with storage.access(name), storage.open_new(name) as stream:
             pq.write_table(deletes.rows.replace_schema_metadata(positions), stream)

@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import fs
 
 from airflow_provider_cdc.core.documents import JobDocument
 from spark_jobs.lake.storage import Storage
@@ -34,22 +31,21 @@ class ScratchStorage(Storage):
     def __init__(self, root: str, options: dict[str, str], folder: str) -> None:
         super().__init__(folder, options)
         self._lake = Storage(root, options)
-        self.root = self._lake.root
+        self.root = self._lake.root  # that errors name
 
     def _read(self, name: str) -> bytes | None:
         content = super()._read(name)
         return self._lake._read(name) if content is None else content
 
-    @contextmanager
-    def open_file(self, name: str) -> Iterator[pa.NativeFile]:
+    def opened(self, name: str) -> pa.NativeFile:
         """Open a file for reading at any offset."""
-        mine = self._fs.get_file_info(self.path(name)).type == fs.FileType.File
-        with super().open_file(name) if mine else self._lake.open_file(name) as file:
-            yield file
+        try:
+            return super().opened(name)
+        except FileNotFoundError:
+            return self._lake.opened(name)
 
     def write_json(self, name: str, data: Any, *, durable: bool = True) -> None:
         """Write a document into the folder."""
-        self.make_folder(name.rsplit("/", 1)[0])
         super().write_json(name, data, durable=durable)
 
     def create_json(self, name: str, data: Any) -> bool:

@@ -17,7 +17,6 @@ def write_batches(storage: Storage, folder: str, kind: str, batches: Sequence[pa
 
     :param kind: begins the name.
     """
-    storage.make_folder(folder)
     name = f"{folder}/{kind}-{uuid.uuid4().hex}.arrow"
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     with (

@@ -4,22 +4,18 @@
 from __future__ import annotations
 
 import hashlib
-import os
+import io
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import fs
 
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError, first_line
 from airflow_provider_cdc.core.json_documents import json_bytes, json_data
-from airflow_provider_cdc.core.lake.durable_files import create_file, replace_file
-from airflow_provider_cdc.core.lake.hdfs_objects import demand_client
 from airflow_provider_cdc.core.lake.object_store import Objects, open_objects
 from airflow_provider_cdc.core.lake.roots import canonical_root
-from airflow_provider_cdc.core.lake.store_kinds import HDFS, S3, store_kind
 
 _GATHERED_BYTES = 256 << 10
 _LONGEST = 255  # bytes: what file systems take as a name
@@ -58,40 +54,22 @@ class Storage:
     """
 
     def __init__(self, root: str, options: dict[str, str] | None = None) -> None:
-        self.root = canonical_root(root)
+        self.root = self._folder = canonical_root(root)
         self.options = dict(options or {})
-        kind = store_kind(self.root)
-        self._local = kind is None
-        authority, _, path = self.root.rpartition("://")[2].partition("/")
-        in_bucket = "/".join(filter(None, (authority.partition("@")[0], path)))
-        self._base = self.root if kind is None else f"/{path}" if kind is HDFS else in_bucket
-
-    @cached_property
-    def _fs(self) -> fs.FileSystem:
-        return _file_system(self.root, self.options)
 
     @cached_property
     def _objects(self) -> Objects:
-        return open_objects(self.root, self.options)
-
-    @property
-    def filesystem(self) -> fs.FileSystem:
-        """The file system of :meth:`path`'s answers."""
-        return self._fs
-
-    def path(self, name: str) -> str:
-        """Return a file's path inside :attr:`filesystem`."""
-        return f"{self._base}/{name}"
+        return open_objects(self._folder, self.options)
 
     @contextmanager
-    def access(self, name: str) -> Iterator[str]:
-        """Give a file's path; what goes wrong inside the block becomes an error that names the file.
+    def access(self, name: str) -> Iterator[None]:
+        """Let what goes wrong inside the block become an error that names the file.
 
         :raises SinkError: ``log.missing``, the file is not there.
         :raises UnavailableError: ``log.unavailable``, the store failed; the same call may succeed later.
         """
         try:
-            yield self.path(name)
+            yield
         except FileNotFoundError:
             raise SinkError(
                 "log.missing",
@@ -106,12 +84,6 @@ class Storage:
                 where={"path": f"{self.root}/{name}"},
                 hint="check the store's free space, rights and network, then run again; nothing is half written",
             ) from error
-
-    def make_folder(self, name: str) -> None:
-        """Create a folder where the store has such a thing."""
-        if self._local:
-            with self.access(name) as path:
-                self._fs.create_dir(path, recursive=True)
 
     def read_json(self, name: str) -> Any | None:
         """Return a document, None when it is not there.
@@ -136,28 +108,29 @@ class Storage:
         )
 
     def _read(self, name: str) -> bytes | None:
-        with self.access(name) as path:
-            if not self._local:
-                return self._objects.read(name)
-            if self._fs.get_file_info(path).type != fs.FileType.File:
-                return None
-            with self._fs.open_input_stream(path) as stream:
-                return bytes(stream.read())
+        with self.access(name):
+            return self._objects.read(name)
 
     @contextmanager
     def open_file(self, name: str) -> Iterator[pa.NativeFile]:
         """Open a file for reading at any offset; what goes wrong inside the block is raised as by :meth:`access`."""
-        with self.access(name) as path, self._opened(name, path) as file:
+        with self.access(name), self.opened(name) as file:
             yield file
 
-    def _opened(self, name: str, path: str) -> pa.NativeFile:
-        return self._fs.open_input_file(path) if self._local else pa.PythonFile(self._objects.open(name), "r")
+    def opened(self, name: str) -> pa.NativeFile:
+        """Open a file for reading at any offset.
+
+        :raises OSError: the store failed.
+        """
+        file = self._objects.open(name)
+        if not isinstance(file, io.FileIO):
+            return pa.PythonFile(file, "r")
+        with file:
+            return pa.OSFile(file.name)  # Arrow reads local files without Python
 
     def open_new(self, name: str) -> pa.NativeFile:
         """Open a file for writing; small writes, of which a Parquet file has dozens, reach the store together."""
-        if isinstance(self._fs, fs.PyFileSystem):  # its writers take bytes, and nothing else that holds some
-            return pa.PythonFile(self._objects.open_new(name), "w")
-        return self._fs.open_output_stream(self.path(name), buffer_size=_GATHERED_BYTES)
+        return pa.output_stream(self._objects.open_new(name), buffer_size=_GATHERED_BYTES)
 
     def read_unfinished(self, name: str) -> Any | None:
         """Return a document of a batch that has not ended, None when it is not there or was cut off by a crash."""
@@ -173,12 +146,8 @@ class Storage:
 
         :param durable: whether that holds after a power loss too; if not, the document may be empty or missing then.
         """
-        content = json_bytes(data)
-        with self.access(name) as target:
-            if not self._local:
-                self._objects.put(name, content)
-                return
-            replace_file(target, content, durable=durable)
+        with self.access(name):
+            self._objects.put(name, json_bytes(data), durable=durable)
 
     def create_json(self, name: str, data: Any) -> bool:
         """Write a document unless one is there; of several writers exactly one succeeds.
@@ -195,94 +164,44 @@ class Storage:
         :return: whether this call wrote it.
         :raises OSError: the store failed.
         """
-        if not self._local:
-            return self._objects.create(name, content)
-        return create_file(self.path(name), content, durable=durable)
+        return self._objects.create(name, content, durable=durable)
 
     def folders(self, name: str, after: str = "") -> list[str]:
         """Return the names of the folders inside a folder that sort behind a name, sorted."""
-        with self.access(name) as path:
-            if self._local:
-                with suppress(FileNotFoundError), os.scandir(path) as entries:
-                    return sorted(entry.name for entry in entries if entry.name > after and entry.is_dir())
-                return []
+        with self.access(name):
             return self._objects.folders(name, after)
 
     def holds_files(self, name: str) -> bool:
         """Return whether anything lies under a folder."""
-        with self.access(name) as path:
-            if not self._local:
-                return self._objects.holds_any(name)
-            selector = fs.FileSelector(path, allow_not_found=True, recursive=False)
-            return bool(self._fs.get_file_info(selector))
+        with self.access(name):
+            return self._objects.holds_any(name)
 
     def files(self, name: str, suffix: str) -> list[tuple[str, int]]:
         """Return the files right in a folder whose names end with a suffix, each with its size in bytes, sorted."""
-        with self.access(name) as path:
-            infos = self._fs.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=False))
-            there = [info for info in infos if info.type == fs.FileType.File and info.base_name.endswith(suffix)]
-            return sorted((f"{name}/{info.base_name}", info.size) for info in there)
+        with self.access(name):
+            there = self._objects.entries(name)[1]
+        front = f"{name}/" if name else ""
+        return [(front + file, size) for file, size in there if file.endswith(suffix)]
+
+    def names(self, name: str) -> list[str]:
+        """Return the names of the files below a folder, without the folder's, sorted."""
+        with self.access(name):
+            return self._objects.names(name)
+
+    def modified(self, name: str) -> float:
+        """Return when a file was written last, in seconds since 1970."""
+        with self.access(name):
+            return self._objects.modified(name)
 
     def delete_file(self, name: str) -> None:
         """Remove a file."""
-        with self.access(name) as path:
-            if self._local:
-                self._fs.delete_file(path)
-            else:
-                self._objects.delete(name)
+        with self.access(name):
+            self._objects.delete(name)
 
-    def delete_folder(self, name: str) -> None:
-        """Remove a folder and all below it; nothing happens when it is not there."""
-        with self.access(name) as path:
-            if not self._local:
-                self._objects.delete_all(name)
-            elif self._fs.get_file_info(path).type == fs.FileType.Directory:
-                self._fs.delete_dir(path)
+    def delete_folder(self, name: str, *, traces: bool = False) -> None:
+        """Remove a folder and all below it; nothing happens when it is not there.
 
-    def delete_traces(self, name: str) -> None:
-        """Remove what lies at a path of folders and below it, and then those of the path that are empty."""
-        self.delete_folder(name)
-        parents = name.split("/")[:-1]  # stores have no folders but the names of objects
-        while self._local and parents and not self.holds_files("/".join(parents)):
-            self.delete_folder("/".join(parents))
-            parents.pop()
-
-
-def _file_system(root: str, options: dict[str, str]) -> fs.FileSystem:
-    kind = store_kind(root)
-    if kind is None:
-        return fs.LocalFileSystem()
-    if kind is S3:
-        return _s3(options)
-    if kind is HDFS:
-        return _hdfs(root)
-    from obstore.fsspec import FsspecStore
-
-    scheme: Any = kind.schemes[0]
-    config: Any = kind.config(root, options)
-    store = FsspecStore(scheme, config=config, client_options={"allow_http": kind.allows_http(options)})
-    return fs.PyFileSystem(fs.FSSpecHandler(store))
-
-
-def _hdfs(root: str) -> fs.FileSystem:
-    demand_client(root)
-    from hdfs_native.fsspec import HdfsFileSystem
-
-    host, _, port = root.removeprefix("hdfs://").partition("/")[0].partition(":")
-    # One that fsspec keeps is dropped in the child of a fork, which has none of its threads and waits for them.
-    mine = HdfsFileSystem(host, int(port) if port else None, skip_instance_cache=True)
-    return fs.PyFileSystem(fs.FSSpecHandler(mine))
-
-
-def _s3(options: dict[str, str]) -> fs.FileSystem:
-    endpoint = options.get("AWS_ENDPOINT_URL")
-    return fs.S3FileSystem(
-        access_key=options.get("AWS_ACCESS_KEY_ID"),
-        secret_key=options.get("AWS_SECRET_ACCESS_KEY"),
-        session_token=options.get("AWS_SESSION_TOKEN"),
-        region=options.get("AWS_REGION") or options.get("AWS_DEFAULT_REGION"),
-        endpoint_override=endpoint.split("://", 1)[1] if endpoint else None,
-        scheme=endpoint.split("://", 1)[0] if endpoint else None,
-        allow_bucket_creation=False,
-        allow_delayed_open=True,  # small objects in one request instead of three
-    )
+        :param traces: whether to remove folders above it that are empty then, too.
+        """
+        with self.access(name):
+            self._objects.delete_all(name, traces=traces)

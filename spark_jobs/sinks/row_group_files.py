@@ -11,6 +11,8 @@ from typing import Generic, Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from airflow_provider_cdc.core.errors import CdcError
+
 PIECE_BYTES = 32 << 20  # of rows in memory: a row group
 _FILE_BYTES = 256 << 20  # of rows in memory: a file
 _FULL_BYTES = 64 << 20  # of rows in memory: smaller files of neighbouring keys are written as one
@@ -126,7 +128,7 @@ class RowGroupFiles(ABC, Generic[Added, Noted]):
             with suppress(OSError):
                 self._stream.close()
         for name in self._names:
-            with suppress(OSError):
+            with suppress(OSError, CdcError):
                 self._remove(name)
 
     def _write(self, *, last: bool = False) -> None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.faults.rounds import AGAIN, LEASE_SECONDS, Round
+from tests.faults.rounds import LEASE_SECONDS, Round
 from tests.faults.store import FAULTS, Weather
 from tests.system import processes
 
@@ -32,7 +32,7 @@ def _store(fault: Any) -> Callable[[Round], None]:
             half_read = fault == "cut" and round_.target.kind.startswith("iceberg")
             for reason in () if half_read else ending.of_store:
                 round_.problems.append(f"a passing fault of the store ({fault}) parked a table: {reason}")
-            if ending.code != AGAIN:
+            if not ending.is_to_repeat:
                 return
         round_.heal()
 
@@ -50,7 +50,7 @@ def _catalog(round_: Round) -> None:
     ending = round_.sync()
     catalog.strikes = lambda: None
     round_.problems += [f"a passing fault of the catalog parked a table: {reason}" for reason in ending.of_store]
-    if ending.code == AGAIN:
+    if ending.is_to_repeat:
         round_.heal()
 
 

@@ -55,17 +55,24 @@ class Ending:
 
     :param error: error document, None without one.
     :param reasons: why tables are parked.
+    :param waits: whether tables wait for records that the source has not sent yet.
     """
 
     code: int
     error: dict[str, Any] | None
     text: str
     reasons: Sequence[str] = ()
+    waits: bool = False
 
     @property
     def of_store(self) -> list[str]:
         """Return the reasons for which tables are parked that are faults of the store or the catalog."""
         return [reason for reason in self.reasons if reason.startswith("[sink.")]
+
+    @property
+    def is_to_repeat(self) -> bool:
+        """Return whether the same command may end otherwise."""
+        return self.code == AGAIN and not self.waits
 
     @property
     def fault(self) -> str | None:
@@ -74,7 +81,7 @@ class Ending:
             return f"a traceback: {self.text[-1500:]}"
         if self.code not in (0, DATA, AGAIN, -signal.SIGKILL):
             return f"exit code {self.code}: {self.text[-600:]}"
-        if self.code == AGAIN and (self.error is None or not self.error["code"] or not self.error["hint"]):
+        if self.is_to_repeat and (self.error is None or not self.error["code"] or not self.error["hint"]):
             return f"no code or no hint: {self.error or self.text[:2_000]}"
         return None
 
@@ -225,7 +232,7 @@ class Round:
             result = {}
         shown = out if len(out) < 1_000 else f"{out[:700]} … {out[-300:]}"
         reasons = [table["reason"] for table in result.get("parked") or ()]
-        ending = Ending(code, result.get("error"), shown + err, reasons)
+        ending = Ending(code, result.get("error"), shown + err, reasons, result.get("status") == "waiting")
         self.endings[f"{code} {ending.error['code'] if ending.error else '-'}"] += 1
         if ending.fault is not None:
             self.problems.append(ending.fault)
@@ -248,7 +255,7 @@ class Round:
     def heal(self, home: str = "home") -> None:
         """Run the same command until it is done, as Airflow's retries do once the fault is over."""
         for _ in range(12):
-            if self.sync(home).code != AGAIN:
+            if not self.sync(home).is_to_repeat:
                 return
             time.sleep(1.0)
         self.problems.append("the batch did not end after the fault was over")

@@ -8,11 +8,12 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hdfs_native import FileWriter
 
@@ -24,6 +25,7 @@ from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.airflow.shop import Shop, until
 from tests.locations import table_location
+from tests.object_store.objects_contract import demand_contract
 from tests.services.azurite import Azurite
 from tests.services.broker import Broker
 from tests.services.google_storage import google_storage
@@ -84,31 +86,19 @@ def options(store: OtherStore, monkeypatch: pytest.MonkeyPatch) -> dict[str, str
     return {**storage_options("store"), **store.options}
 
 
-def test_of_several_creators_of_an_object_one_succeeds(store: OtherStore, options: dict[str, str]) -> None:
-    storage = Storage(f"{store.root}/claims", options)
-    with ThreadPoolExecutor(6) as threads:
-        for number in range(5):
-            won = list(threads.map(lambda by: storage.create_json(f"log/{number}/claim.json", by), range(6)))  # noqa: B023
-            assert won.count(True) == 1
-            assert storage.read_json(f"log/{number}/claim.json") == won.index(True)
-    assert storage.folders("log", after="2") == ["3", "4"]
+def test_a_store_keeps_the_contract(store: OtherStore, options: dict[str, str]) -> None:
+    demand_contract(open_objects(f"{store.root}-0".replace(" ", "_"), options))
 
 
-def test_files_are_written_read_listed_and_removed(store: OtherStore, options: dict[str, str]) -> None:
+def test_a_table_s_files_are_written_and_read(store: OtherStore, options: dict[str, str]) -> None:
     storage = Storage(f"{store.root}/files", options)
-    with storage.access("a/b/c.bin"), storage.open_new("a/b/c.bin") as stream:
-        for _ in range(3):
-            stream.write(b"x" * (1 << 20))
-    with storage.open_file("a/b/c.bin") as file:
-        assert file.size() == 3 << 20
-        file.seek(5)
-        assert file.read(2) == b"xx"
-    storage.write_json("a/b/d.json", {})
-    assert storage.files("a/b", ".bin") == [("a/b/c.bin", 3 << 20)]
-    storage.delete_file("a/b/c.bin")
-    assert storage.files("a/b", ".bin") == []
-    storage.delete_folder("a")
-    assert not storage.holds_files("a")
+    rows = pa.table({"n": range(100_000)})
+    with storage.access("a/b.parquet"), storage.open_new("a/b.parquet") as stream:
+        pq.write_table(rows, stream)
+    with storage.open_file("a/b.parquet") as file:
+        assert pq.read_table(file) == rows
+    ((_, size),) = storage.files("a", ".parquet")
+    assert size > 100_000
 
 
 def test_segments_of_packets_are_kept(store: OtherStore, options: dict[str, str]) -> None:

@@ -107,7 +107,8 @@ def _rebuild_from_an_object(lake: Lake, table: str) -> None:
     storage = Storage("s3://lake", lake.storage)
     location = DeltaLocation(table_location(str(lake.root), "shop", table), lake.storage)
     before = location.rows()
-    pq.write_table(before, storage.path(f"provided/{table}.parquet"), filesystem=storage.filesystem)
+    with storage.open_new(f"provided/{table}.parquet") as stream:
+        pq.write_table(before, stream)
     storage.delete_folder(f"shop/shop/{table}")
     rebuild = Rebuild.of([f"shop.{table}"], f"s3://lake/provided/{table}.parquet", _FUTURE)
     result = sync(replace(next_job(lake), order=rebuild), {}, _inline, lambda line: None)

@@ -51,7 +51,7 @@ class FolderTable:
     def file(self) -> str:
         if not self.commits:
             raise SinkError("sink.missing", "the table is gone", where={"location": self.location}, hint="restore it")
-        return self.storage.path(self.commits[-1]["file"])
+        return f"{self.storage.root}/{self.commits[-1]['file']}"
 
     @property
     def schema(self) -> pa.Schema:
@@ -129,8 +129,8 @@ class FolderFiles:
 def write_file(target: FolderTable, rows: pa.Table) -> str:
     """Write rows into a new file of the table's folder; return its name."""
     name = f"{uuid.uuid4().hex}.parquet"
-    target.storage.make_folder("")
-    pq.write_table(rows, target.storage.path(name))
+    with target.storage.open_new(name) as stream:
+        pq.write_table(rows, stream)
     return name
 
 
@@ -144,7 +144,7 @@ class FolderWriter:
         self.choice = Choice("task", "only tasks write folders")
         facts = action.commit.facts
         facts["writer"] = self.choice.document()
-        added = [pq.read_table(target.storage.path(name)) for part in action.parts for name in part.added]
+        added = [pq.read_table(f"{target.storage.root}/{name}") for part in action.parts for name in part.added]
         rows = pa.concat_tables([action.rows.schema.empty_table(), *added, *action.pieces()])
         if action.verb in ("append", "merge", "subtract"):
             content = _widened(target.rows(), rows.schema)
@@ -165,13 +165,12 @@ class FolderWriter:
             demand_ours(target, Owner.of(action.commit.app))
         document = {"app": action.commit.app, "verb": action.verb, "facts": {"seq": action.commit.seq, **facts}}
         name = write_file(target, rows)
-        facts[ADDED_BYTES] = document["facts"][ADDED_BYTES] = Path(target.storage.path(name)).stat().st_size
+        facts[ADDED_BYTES] = document["facts"][ADDED_BYTES] = Path(f"{target.storage.root}/{name}").stat().st_size
         return self._commit(target, {**document, "file": name})
 
     @staticmethod
     def _commit(target: FolderTable, document: dict[str, Any]) -> int:
         version = len(target.commits)
-        target.storage.make_folder(VERSIONS)
         if not target.storage.create_json(f"{VERSIONS}/{version:09}.json", document):
             raise _conflict(target)
         return version
@@ -242,7 +241,7 @@ class FolderSink:
 
     def remove(self, target: FolderTable) -> None:
         root, folder, name = target.location.rsplit("/", 2)
-        Storage(root).delete_traces(f"{folder}/{name}")
+        Storage(root).delete_folder(f"{folder}/{name}", traces=True)
 
     def maintain(
         self,

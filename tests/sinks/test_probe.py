@@ -117,13 +117,13 @@ def test_a_commit_that_is_refused_leaves_nothing(
 ) -> None:
     failed, options = ("create", "merge")[behind], options_of(kind, tmp_path)
     written: list[str] = []
-    real = Storage.delete_traces
+    real = Storage.delete_folder
 
-    def delete_traces(storage: Storage, name: str) -> None:
+    def delete_folder(storage: Storage, name: str, *, traces: bool = False) -> None:
         written.extend(lies_in(tmp_path))
-        real(storage, name)
+        real(storage, name, traces=traces)
 
-    monkeypatch.setattr(Storage, "delete_traces", delete_traces)
+    monkeypatch.setattr(Storage, "delete_folder", delete_folder)
     if type_of(kind) == "delta":
         fail(monkeypatch, DeltaLocation, "guarded", as_refused(str(tmp_path)), behind=behind)
     else:

@@ -7,7 +7,7 @@ import io
 import os
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, BinaryIO, Protocol
+from typing import BinaryIO
 
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.lake.object_store import Objects, open_objects
@@ -20,90 +20,32 @@ Entries = tuple[list[str], list[tuple[str, int]]]
 """Names of folders, and names and sizes of files."""
 
 
-class FileStore(Protocol):
-    """Files below a root; errors are :class:`OSError`."""
-
-    root: str
-
-    def entries(self, folder: str) -> Entries:
-        """Return what is directly in a folder, nothing where it is not there; empty for the root."""
-        ...
-
-    def open(self, path: str) -> BinaryIO:
-        """Open a file for reading."""
-        ...
-
-
-def open_store(root: str, options: Mapping[str, str] | None = None) -> FileStore:
-    """Open the store of a root.
+class FileStore:
+    """Files below a root; errors are :class:`OSError`.
 
     :param options: storage options in delta-rs' names.
     :raises ConfigurationError: it is on a store that nothing here reads.
     """
-    root = canonical_root(root)
-    if root.startswith("/"):
-        return _LocalFiles(root)
-    if store_kind(root) is None:
-        raise ConfigurationError([f"source.folder: {root!r} is neither a local folder nor on an object store"])
-    return _OnStore(root, dict(options or {}))
 
-
-class _LocalFiles:
-    def __init__(self, root: str) -> None:
-        self.root = root
-
-    def entries(self, folder: str) -> Entries:
-        if not folder and not os.path.isdir(self.root):
-            raise ConfigurationError([f"source.folder: there is no folder {self.root}"])
-        try:
-            entries = os.scandir(os.path.join(self.root, folder))
-        except (FileNotFoundError, NotADirectoryError):
-            return [], []
-        folders: list[str] = []
-        files: list[tuple[str, int]] = []
-        with entries:
-            for entry in entries:
-                if entry.is_dir():
-                    folders.append(entry.name)
-                else:
-                    files.append((entry.name, entry.stat().st_size))
-        return sorted(folders), sorted(files)
-
-    def open(self, path: str) -> BinaryIO:
-        return open(os.path.join(self.root, path), "rb")
-
-
-class _OnStore:
-    def __init__(self, root: str, options: dict[str, str]) -> None:
-        self.root, self._options = root, options
+    def __init__(self, root: str, options: Mapping[str, str] | None = None) -> None:
+        self.root, self._options = canonical_root(root), dict(options or {})
+        self._local = self.root.startswith("/")
+        if not self._local and store_kind(self.root) is None:
+            raise ConfigurationError([f"source.folder: {self.root!r} is neither a local folder nor on an object store"])
 
     @cached_property
-    def _store(self) -> Objects:
+    def _objects(self) -> Objects:
         return open_objects(self.root, self._options)
 
     def entries(self, folder: str) -> Entries:
-        return self._store.entries(folder)
+        """Return what is directly in a folder, nothing where it is not there; empty for the root.
+
+        :raises ConfigurationError: a local root that is not a folder.
+        """
+        if self._local and not folder and not os.path.isdir(self.root):
+            raise ConfigurationError([f"source.folder: there is no folder {self.root}"])
+        return self._objects.entries(folder)
 
     def open(self, path: str) -> BinaryIO:
-        return io.BufferedReader(_Streamed(self._store.open(path)), _READ_BYTES)
-
-
-class _Streamed(io.RawIOBase):
-    """Let an object be read by large requests, whatever is asked for at a time."""
-
-    def __init__(self, file: io.RawIOBase) -> None:
-        self._file = file
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        return self._file.seek(offset, whence)
-
-    def readinto(self, buffer: Any) -> int:
-        content = self._file.read(len(buffer)) or b""
-        buffer[: len(content)] = content
-        return len(content)
+        """Open a file for reading."""
+        return io.BufferedReader(self._objects.open(path), _READ_BYTES)

@@ -25,7 +25,7 @@ from airflow_provider_cdc.core.file_log.names import (
     folder_of,
     partitions_in,
 )
-from airflow_provider_cdc.core.file_log.stores import open_store
+from airflow_provider_cdc.core.file_log.stores import FileStore
 
 LINE_BYTES = 256 << 20
 """Longest line that is read: a record of Kafka has at most 2 GiB, but nobody writes such ones."""
@@ -47,7 +47,7 @@ class TopicFiles:
     def __init__(
         self, root: str, lines: str = "records", *, gaps: bool = False, options: Mapping[str, str] | None = None
     ) -> None:
-        self._store, self._kind, self._gaps = open_store(root, options), LINES[lines], gaps
+        self._store, self._kind, self._gaps = FileStore(root, options), LINES[lines], gaps
         # of the file that was counted last, by path: bytes of whole lines, and the offset behind them
         self._counted: dict[str, tuple[int, int]] = {}
         self._first_times: dict[str, int | None] = {}

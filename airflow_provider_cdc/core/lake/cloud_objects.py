@@ -29,7 +29,7 @@ class CloudObjects:
         config: Any = kind.config(root, options)
         self._store = from_url(root, config=config, client_options={"allow_http": kind.allows_http(options)})
 
-    def create(self, name: str, content: bytes) -> bool:  # noqa: D102 - the contract says it, as of the others
+    def create(self, name: str, content: bytes, *, durable: bool = True) -> bool:  # noqa: D102 - the contract says it
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
@@ -40,7 +40,7 @@ class CloudObjects:
                 return False
         return True
 
-    def put(self, name: str, content: bytes) -> None:  # noqa: D102
+    def put(self, name: str, content: bytes, *, durable: bool = True) -> None:  # noqa: D102
         import obstore
 
         with _as_os_error():
@@ -72,10 +72,12 @@ class CloudObjects:
         import obstore
 
         names: set[str] = set()
-        start = f"{folder}/{after}/~" if after else None  # behind every key inside the folder ``after``
+        start_of = f"{folder}/" if folder else ""
+        start = f"{start_of}{after}/~" if after else None  # behind every key inside the folder ``after``
         with _as_os_error():
-            for page in obstore.list(self._store, f"{folder}/", offset=start):
-                names.update(item["path"][len(folder) + 1 :].split("/", 1)[0] for item in page)
+            for page in obstore.list(self._store, start_of or None, offset=start):
+                parts = (item["path"][len(start_of) :].partition("/") for item in page)
+                names.update(name for name, slash, _ in parts if slash)
         return sorted(names - {""})  # stores have an empty object of the folder itself where one in it was removed
 
     def names(self, folder: str) -> list[str]:  # noqa: D102
@@ -96,6 +98,12 @@ class CloudObjects:
         objects = ((item["path"][len(prefix) :], int(item["size"])) for item in listed["objects"])
         return sorted(filter(None, folders)), sorted(item for item in objects if item[0])
 
+    def modified(self, name: str) -> float:  # noqa: D102
+        import obstore
+
+        with _as_os_error():
+            return float(obstore.head(self._store, name)["last_modified"].timestamp())
+
     def delete(self, name: str) -> None:
         """Remove an object; unlike pyarrow it leaves no empty object in the place of its folder."""
         import obstore
@@ -103,7 +111,7 @@ class CloudObjects:
         with _as_os_error():
             obstore.delete(self._store, name)
 
-    def delete_all(self, folder: str) -> None:  # noqa: D102
+    def delete_all(self, folder: str, *, traces: bool = False) -> None:  # noqa: D102
         import obstore
 
         names = [f"{folder}/{name}" for name in self.names(folder)]
@@ -145,6 +153,12 @@ class _ObjectFile(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer with the next bytes; return how many there were."""
+        content = self.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
 
     def read(self, size: int | None = -1) -> bytes:
         """Return the next bytes, all that are left without a size."""

@@ -31,16 +31,17 @@ class HdfsObjects:
     """
 
     def __init__(self, root: str) -> None:
-        demand_client(root)
+        if find_spec("hdfs_native") is None:
+            raise ConfigurationError([f"{root} needs the package hdfs-native: install the extra hdfs"])
         from hdfs_native import Client
 
         authority, _, self._root = root.removeprefix("hdfs://").partition("/")
         self._client = Client(f"hdfs://{authority}")
 
-    def create(self, name: str, content: bytes) -> bool:  # noqa: D102 - the contract says it, as of the others
+    def create(self, name: str, content: bytes, *, durable: bool = True) -> bool:  # noqa: D102 - the contract says it
         return self._written(name, content, overwrite=False)
 
-    def put(self, name: str, content: bytes) -> None:  # noqa: D102
+    def put(self, name: str, content: bytes, *, durable: bool = True) -> None:  # noqa: D102
         self._written(name, content, overwrite=True)
 
     def _written(self, name: str, content: bytes, overwrite: bool) -> bool:
@@ -80,11 +81,15 @@ class HdfsObjects:
         folders = sorted(name for name, status in listed if status.isdir)
         return folders, sorted((name, status.length) for name, status in listed if not status.isdir)
 
+    def modified(self, name: str) -> float:  # noqa: D102
+        with _as_os_error():
+            return float(self._client.get_file_info(self._path(name)).modification_time / 1000)
+
     def delete(self, name: str) -> None:  # noqa: D102
         with _as_os_error():
             self._client.delete(self._path(name))
 
-    def delete_all(self, folder: str) -> None:  # noqa: D102
+    def delete_all(self, folder: str, *, traces: bool = False) -> None:  # noqa: D102
         with _as_os_error():
             self._client.delete(self._path(folder), recursive=True)
 
@@ -99,15 +104,6 @@ class HdfsObjects:
                 return [status for status in listed if status.isdir or not _PART.search(status.path)]
         except FileNotFoundError:
             return []
-
-
-def demand_client(root: str) -> None:
-    """Refuse a root without the package that reads it.
-
-    :raises ConfigurationError: ``hdfs-native`` is not installed.
-    """
-    if find_spec("hdfs_native") is None:
-        raise ConfigurationError([f"{root} needs the package hdfs-native: install the extra hdfs"])
 
 
 class _Upload(io.RawIOBase):
@@ -163,6 +159,11 @@ class _File(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         self._reader.seek(offset, whence)
         return int(self._reader.tell())
+
+    def readinto(self, buffer: Any) -> int:
+        content = self.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
 
     def read(self, size: int | None = -1) -> bytes:
         with _as_os_error():

@@ -1,26 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open a store of files that appear whole: conditional writes, listings from a name on. Errors are :class:`OSError`."""
+"""Open what a lake lies on: a local disk or an object store. Errors are :class:`OSError`."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Protocol
 
 from airflow_provider_cdc.core.lake.cloud_objects import CloudObjects
 from airflow_provider_cdc.core.lake.hdfs_objects import HdfsObjects
-from airflow_provider_cdc.core.lake.store_kinds import HDFS, STORE_SCHEMES
+from airflow_provider_cdc.core.lake.local_objects import LocalObjects
+from airflow_provider_cdc.core.lake.store_kinds import AZURE, GOOGLE, HDFS, S3, StoreKind, store_kind
 
 
 class Objects(Protocol):
     """Objects below a root; a name is relative to it, and a folder is the beginning of names."""
 
-    def create(self, name: str, content: bytes) -> bool:
-        """Write an object unless one is there; return whether this call wrote it."""
+    def create(self, name: str, content: bytes, *, durable: bool = True) -> bool:
+        """Write an object unless one is there; of several writers exactly one succeeds.
+
+        :param durable: whether to wait until a local disk has it; stores always do.
+        :return: whether this call wrote it.
+        """
         ...
 
-    def put(self, name: str, content: bytes) -> None:
-        """Write an object, or replace it; readers see all of it or nothing."""
+    def put(self, name: str, content: bytes, *, durable: bool = True) -> None:
+        """Write an object, or replace it; readers see all of it or nothing.
+
+        :param durable: whether that holds after a power loss too; if not, it may be empty or missing then.
+        """
         ...
 
     def read(self, name: str) -> bytes | None:
@@ -35,7 +44,7 @@ class Objects(Protocol):
         ...
 
     def open_new(self, name: str) -> io.RawIOBase:
-        """Open an object for writing; it appears whole when it is closed."""
+        """Open an object for writing; in a store it appears whole when it is closed."""
         ...
 
     def holds_any(self, folder: str) -> bool:
@@ -60,20 +69,35 @@ class Objects(Protocol):
         """
         ...
 
+    def modified(self, name: str) -> float:
+        """Return when an object was written last, in seconds since 1970."""
+        ...
+
     def delete(self, name: str) -> None:
         """Remove an object."""
         ...
 
-    def delete_all(self, folder: str) -> None:
-        """Remove all objects under a folder."""
+    def delete_all(self, folder: str, *, traces: bool = False) -> None:
+        """Remove all objects under a folder, none where it is not there.
+
+        :param traces: whether to remove folders above it that are empty then, too; most stores have no folders.
+        """
         ...
 
 
-def open_objects(root: str, options: Mapping[str, str]) -> Objects:
-    """Open the store of a root.
+_CLIENTS: Mapping[StoreKind | None, Callable[[str, Mapping[str, str]], Objects]] = {
+    None: lambda root, options: LocalObjects(root),
+    S3: partial(CloudObjects, S3),
+    GOOGLE: partial(CloudObjects, GOOGLE),
+    AZURE: partial(CloudObjects, AZURE),
+    HDFS: lambda root, options: HdfsObjects(root),
+}
 
-    :param root: canonical, of one of :data:`STORE_SCHEMES`.
+
+def open_objects(root: str, options: Mapping[str, str]) -> Objects:
+    """Open what a root lies on.
+
+    :param root: canonical: an absolute path, or an address with one of :data:`STORE_SCHEMES`.
     :param options: storage options in delta-rs' names.
     """
-    kind = STORE_SCHEMES[root.partition("://")[0]]
-    return HdfsObjects(root) if kind is HDFS else CloudObjects(kind, root, options)
+    return _CLIENTS[store_kind(root)](root, options)

@@ -16,6 +16,8 @@ class StoreKind:
     :param secrets: names of options that are secrets.
     :param allow_http: name of the option that allows addresses without TLS.
     :param by_spark: whether the Spark writer reaches it.
+    :param plain_paths: whether delta-rs finds tables at plain paths only: it encodes paths of HDFS as addresses, and
+        looks for the code.
     """
 
     schemes: tuple[str, ...]
@@ -23,6 +25,7 @@ class StoreKind:
     secrets: tuple[str, ...]
     allow_http: str = "allow_http"
     by_spark: bool = False
+    plain_paths: bool = False
 
     def config(self, root: str, options: Mapping[str, str]) -> dict[str, str]:
         """Return what the client of the store takes of options, by its names.
@@ -42,7 +45,7 @@ S3 = StoreKind(
     ("s3", "s3a"),
     (
         *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
-        *("AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION"),
+        *("AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_VIRTUAL_HOSTED_STYLE_REQUEST"),
     ),
     ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
     allow_http="AWS_ALLOW_HTTP",
@@ -59,15 +62,16 @@ AZURE = StoreKind(
     ),
     _AZURE_SECRETS,
 )
-HDFS = StoreKind(("hdfs",), (), ())
+HDFS = StoreKind(("hdfs",), (), (), plain_paths=True)
 STORE_KINDS = (S3, GOOGLE, AZURE, HDFS)
 STORE_SCHEMES: Mapping[str, StoreKind] = {scheme: kind for kind in STORE_KINDS for scheme in kind.schemes}
 STORE_SECRETS = tuple(name for kind in STORE_KINDS for name in kind.secrets)
 
 
 def lies_plainly(address: str) -> bool:
-    """Return whether delta-rs finds a table there: it encodes paths of HDFS as addresses, and looks for the code."""
-    return store_kind(address) is not HDFS or (address.isascii() and " " not in address)
+    """Return whether delta-rs finds a table there."""
+    kind = store_kind(address)
+    return kind is None or not kind.plain_paths or (address.isascii() and " " not in address)
 
 
 def store_kind(root: str) -> StoreKind | None:

@@ -41,12 +41,11 @@ class DataFiles(RowGroupFiles[AddAction, FileStatistics]):
         super().__init__(schema, "snappy", file_bytes, order)
 
     def _open(self, number: int) -> tuple[str, pa.NativeFile]:
-        self._storage.make_folder("")
         name = f"part-{number:05d}-{uuid.uuid4()}-c000.snappy.parquet"
         return name, self._storage.open_new(name)
 
     def _remove(self, name: str) -> None:
-        self._storage.filesystem.delete_file(self._storage.path(name))
+        self._storage.delete_file(name)
 
     def _statistics_of_file(self) -> FileStatistics:
         return FileStatistics(self._bounded)

@@ -77,10 +77,9 @@ def _remove_vectors(target: DeltaLocation, storage: Storage, keep_hours: int) ->
     stated = logged_files(storage, target.table.version(), paths).values()
     needed = {file_of(one["deletionVector"]) for one in stated}
     until = time.time() - keep_hours * 3600
-    infos = storage.filesystem.get_file_info([storage.path(name) for name in names if name not in needed])
-    old = [info.path for info in infos if info.mtime is not None and info.mtime.timestamp() < until]
-    for path in old:
-        storage.filesystem.delete_file(path)
+    old = [name for name in names if name not in needed and storage.modified(name) < until]
+    for name in old:
+        storage.delete_file(name)
     return len(old)
 
 

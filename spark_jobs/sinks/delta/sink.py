@@ -106,7 +106,7 @@ class DeltaSink:
     def remove(self, target: DeltaLocation) -> None:
         """Remove the files of a probe's table: ``<root>/<folder of its own>/<table>``."""
         root, folder, name = target.location.rsplit("/", 2)
-        Storage(root, self._options).delete_traces(f"{folder}/{name}")
+        Storage(root, self._options).delete_folder(f"{folder}/{name}", traces=True)
 
     def maintain(
         self,

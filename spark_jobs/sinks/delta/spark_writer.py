@@ -166,12 +166,12 @@ class StagedFile:
     """
 
     def __init__(self, storage: Storage, folder: str, kind: str, schema: pa.Schema, ranges: KeyRanges) -> None:
-        storage.make_folder(folder)
         self._storage, self._ranges = storage, ranges
         # a name of its own per attempt: Spark may run a task twice at a time
         self._name = f"{folder}/{kind}-{uuid.uuid4().hex}.parquet"
-        with storage.access(self._name) as path:
-            self._writer = pq.ParquetWriter(path, schema, filesystem=storage.filesystem, compression="lz4")
+        with storage.access(self._name):
+            self._stream = storage.open_new(self._name)
+            self._writer = pq.ParquetWriter(self._stream, schema, compression="lz4")
 
     def add(self, rows: pa.Table) -> None:
         """Take rows."""
@@ -182,12 +182,16 @@ class StagedFile:
     def written(self) -> WrittenRows:
         """End the file; return its name and the ranges of the keys in it."""
         with self._storage.access(self._name):
-            self._writer.close()
+            self._close()
         return WrittenRows(staged=[self._name], ranges=self._ranges.document())
 
     def discard(self) -> None:
         """End the file; it goes with its folder."""
+        self._close()
+
+    def _close(self) -> None:
         self._writer.close()
+        self._stream.close()
 
 
 class SparkWriter:

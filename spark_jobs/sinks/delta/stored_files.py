@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction, RemoveAction
-from pyarrow import fs
 
 from airflow_provider_cdc.core.apply.row_sets import having_keys
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
@@ -121,11 +120,11 @@ def opened(storage: Storage, file: StoredFile) -> Iterator[OpenedFile]:
 
     :raises DamagedFileError: what lies there is not what was written.
     """
-    path = storage.path(unquote(file.path))
+    name = unquote(file.path)
     try:
-        with storage.filesystem.open_input_file(path) as stream:
-            if stream.size() < file.size:  # pyarrow takes a cut answer of S3 for the end of the file
-                raise OSError("an answer was cut off")
+        with storage.opened(name) as stream:
+            if stream.size() < file.size:
+                raise OSError("it is shorter than it was written")
             # Spark writes times as INT96, which would be nanoseconds: too few years
             parquet = pq.ParquetFile(
                 stream, buffer_size=1 << 20, coerce_int96_timestamp_unit="us", page_checksum_verification=True
@@ -137,28 +136,25 @@ def opened(storage: Storage, file: StoredFile) -> Iterator[OpenedFile]:
     except FileNotFoundError:
         raise
     except OSError as error:  # pyarrow's for a store that fails, and for bytes that it cannot read
-        problem = _damage(storage.filesystem, path, file.size)
+        problem = _damage(storage, name, file.size)
         if problem is None:
             raise
         raise DamagedFileError(f"{file.path} {problem}") from error
 
 
-def _damage(store: fs.FileSystem, path: str, size: int) -> str | None:
+def _damage(storage: Storage, name: str, size: int) -> str | None:
     """Return what is wrong with a file, None where the store holds it as it was written, or does not say.
 
     :param size: bytes, as the table's log states it.
     """
     try:
-        info = store.get_file_info(path)
-        if info.type == fs.FileType.Directory:
-            return "is a folder"
-        if info.size != size:
-            return f"has {info.size} bytes, and was written with {size}"
-        with store.open_input_file(path) as stream:
+        with storage.opened(name) as stream:
+            if stream.size() != size:
+                return f"has {stream.size()} bytes, and was written with {size}"
             content = stream.read_buffer()
+    except IsADirectoryError:
+        return "is a folder"
     except OSError:
-        return None
-    if len(content) != size:
         return None
     try:
         whole = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)

@@ -33,7 +33,6 @@ class Stage:
 
     def put(self, prepared: Prepared) -> None:
         """Take a commit."""
-        self.storage.make_folder(self.folder)
         self.storage.write_json(f"{self.folder}/{_FILE}", {"mark": prepared.mark, "change": prepared.document()})
 
 

@@ -38,4 +38,4 @@ def _delete_files(folder: str, database: str, properties: Mapping[str, str]) -> 
     above, _, name = canonical_root(folder).rpartition("/")
     root, _, last = above.rpartition("/")
     path = (root, f"{last}/{name}") if last == database else (above, name)
-    Storage(path[0], store_options_of(properties)).delete_traces(path[1])
+    Storage(path[0], store_options_of(properties)).delete_folder(path[1], traces=True)

@@ -80,7 +80,6 @@ class MergeStage:
         :param added: files with its rows, which nobody sees yet.
         :param keys: of all stored rows that go.
         """
-        self.storage.make_folder(self.folder)
         # a name of its own per attempt: Spark may run a task twice at a time
         name = f"{self.folder}/keys-{uuid.uuid4().hex}.parquet"
         with self.storage.access(name), self.storage.open_new(name) as stream:

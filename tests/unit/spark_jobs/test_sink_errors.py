@@ -10,10 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
-from pyarrow import fs
 
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError
-from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.sink_errors import Cause, cause_of, spark_error, writing_error
@@ -93,36 +91,3 @@ def test_rows_that_break_a_constraint_are_refused_by_its_name_and_without_their_
         _do(tmp_path, verb, pa.table({"id": pa.array([815815], pa.int64()), "v": ["c"]}))
     assert "815815" not in str(caught.value) and "\n" not in str(caught.value)
     _do(tmp_path, verb, pa.table({"id": pa.array([7], pa.int64()), "v": ["c"]}))
-
-
-class _Short:
-    """A store that answers with the first half of a file, so many times; ``get_file_info`` is right."""
-
-    def __init__(self, times: int) -> None:
-        self.whole, self.times = fs.LocalFileSystem(), times
-
-    def open_input_file(self, path: str) -> pa.NativeFile:
-        with self.whole.open_input_file(path) as file:
-            content = file.read()
-        if path.endswith(".parquet") and self.times:
-            self.times -= 1
-            content = content[: len(content) // 2]
-        return pa.BufferReader(content)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.whole, name)
-
-
-@pytest.mark.parametrize("times", [1, 1000])
-def test_a_store_that_answers_short_for_a_whole_file_is_asked_again(
-    times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _do(tmp_path, "create", ROWS, 1)
-    with monkeypatch.context() as patch:
-        short = _Short(times)
-        patch.setattr(Storage, "filesystem", property(lambda storage: short))
-        with pytest.raises(UnavailableError) as caught:
-            _do(tmp_path, "merge", ROWS)
-    assert caught.value.code == "sink.unavailable"
-    _do(tmp_path, "merge", ROWS)
-    assert DeltaLocation(str(tmp_path), {}).rows().num_rows == 2
