@@ -11,19 +11,18 @@ import time
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import psycopg
 
-from tests.services.process import Server, free_port, listens
+from tests.services.process import Server, Service, free_port, listens
 
 PATIENCE = 3600
 """Seconds for all runs of a DAG: machines are busy otherwise."""
 ENDED = ("success", "failed", "skipped", "upstream_failed")
 
 
-class LiveAirflow:
+class LiveAirflow(Service):
     """An Airflow that runs when the constructor returns, and is gone after `stop`.
 
     :param conninfo: an empty PostgreSQL database.
@@ -104,14 +103,6 @@ class LiveAirflow:
         """Start a run of a DAG, as soon as the DAG is known."""
         self.wait(lambda: self._query("SELECT 1 FROM dag WHERE dag_id = %s AND NOT is_stale", dag) != [], 120)
         self._command("dags", "trigger", dag)
-
-    def __enter__(self) -> LiveAirflow:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def stop(self) -> None:
         """Stop all processes."""

@@ -12,17 +12,16 @@ import subprocess
 import tempfile
 import urllib.request
 from pathlib import Path
-from types import TracebackType
 
 from airflow_provider_cdc.engine.jars import jar_cache
 from tests.sample import ALL
-from tests.services.process import NotAvailable, Server, free_port, listens
+from tests.services.process import NotAvailable, Server, Service, free_port, listens
 
 _VERSION = "3.37.0"
 _API = "2021-08-06"
 
 
-class Azurite:
+class Azurite(Service):
     """A server that is ready when the constructor returns; containers live as long as it does."""
 
     account = "devstoreaccount1"
@@ -54,14 +53,6 @@ class Azurite:
         """Stop the server; its containers are gone."""
         self._server.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-    def __enter__(self) -> Azurite:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
 
 def _installed() -> Path:

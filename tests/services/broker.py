@@ -15,7 +15,6 @@ import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -23,7 +22,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from airflow_provider_cdc.engine.cache import cache_folder
 from airflow_provider_cdc.engine.jars import fetch, jar_cache
 from airflow_provider_cdc.engine.java import find_java
-from tests.services.process import SHORT_LIVED_JAVA, NotAvailable, Server, free_port
+from tests.services.process import SHORT_LIVED_JAVA, NotAvailable, Server, Service, free_port
 
 LOCK = Path(__file__).with_name("broker.lock")
 USER = "cdc"
@@ -110,7 +109,7 @@ class Broker:
         }
 
 
-class OwnBroker(Broker):
+class OwnBroker(Broker, Service):
     """A broker that is ready when the constructor returns, and gone with its data after `stop`.
 
     folder: where its data lives; a temporary folder if None.
@@ -199,11 +198,3 @@ class OwnBroker(Broker):
     def _clean(self) -> None:
         if self._temporary:
             shutil.rmtree(self.folder, ignore_errors=True)
-
-    def __enter__(self) -> OwnBroker:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()

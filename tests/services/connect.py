@@ -9,11 +9,10 @@ import sys
 import tempfile
 import urllib.request
 from pathlib import Path
-from types import TracebackType
 
 from airflow_provider_cdc.engine.jars import fetch, jar_cache
 from airflow_provider_cdc.engine.java import find_java
-from tests.services.process import SHORT_LIVED_JAVA, Server, free_port
+from tests.services.process import SHORT_LIVED_JAVA, Server, Service, free_port
 
 LOCK = Path(__file__).with_name("connect.lock")
 _FLAGS = ["-Xmx400m", *SHORT_LIVED_JAVA.split(), "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
@@ -28,7 +27,7 @@ plugin.discovery=service_load
 """
 
 
-class Connect:
+class Connect(Service):
     """A worker that is ready when the constructor returns, and without connectors.
 
     :param bootstrap: of the broker that it writes to.
@@ -60,11 +59,3 @@ class Connect:
         """Stop the worker; what its connectors made at the source stays."""
         self._server.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-    def __enter__(self) -> Connect:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()

@@ -16,12 +16,12 @@ import tempfile
 import threading
 import urllib.request
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from airflow_provider_cdc.engine.java import find_java
 
 from .java_services import JavaServices
+from .process import Service
 
 LOCK = Path(__file__).with_name("kubernetes.lock")
 _OF_SPARK = (
@@ -51,7 +51,7 @@ _OPTIONS = {
 }
 
 
-class Kubernetes:
+class Kubernetes(Service):
     """A server that is ready when the constructor returns, and gone with its pods after `stop`.
 
     :ivar master: its address as Spark has it.
@@ -127,11 +127,3 @@ class Kubernetes:
             pod.wait()
         self._java.server.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def __enter__(self) -> Kubernetes:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()

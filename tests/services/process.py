@@ -10,8 +10,11 @@ import signal
 import socket
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 # To verify the classes takes a fifth of a start, and the jars are locked ones.
 _UNVERIFIED = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
@@ -35,6 +38,22 @@ exit "$code"
 
 class NotAvailable(RuntimeError):
     """A service cannot run on this machine; says why and what would help."""
+
+
+class Service(ABC):
+    """Run until it is stopped, or a block of ``with`` ends."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End it, and remove what it wrote."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
 
 
 class Server:

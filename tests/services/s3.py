@@ -8,16 +8,15 @@ import shutil
 import tempfile
 import urllib.request
 from pathlib import Path
-from types import TracebackType
 
 import pyarrow.fs
 
-from tests.services.process import NotAvailable, Server, free_port, listens
+from tests.services.process import NotAvailable, Server, Service, free_port, listens
 
 _ENVIRONMENT = Path(__file__).parents[2] / ".venv-s3"
 
 
-class S3:
+class S3(Service):
     """A server that is ready when the constructor returns; buckets live as long as it does.
 
     Any key and secret are accepted.
@@ -74,11 +73,3 @@ class S3:
         """Stop the server; its buckets are gone."""
         self._server.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-    def __enter__(self) -> S3:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()

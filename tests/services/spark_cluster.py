@@ -11,17 +11,16 @@ import urllib.request
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from airflow_provider_cdc.engine.java import find_java
 
-from .process import SHORT_LIVED_JAVA, Server, free_port
+from .process import SHORT_LIVED_JAVA, Server, Service, free_port
 
 _DEPLOY = "org.apache.spark.deploy"
 
 
-class SparkCluster:
+class SparkCluster(Service):
     """A cluster that is ready when the constructor returns, and gone after `stop`.
 
     :param workers: workers of one core and 1 GB each.
@@ -116,11 +115,3 @@ class SparkCluster:
         while self._servers:
             self._servers.pop().stop()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def __enter__(self) -> SparkCluster:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()

@@ -8,7 +8,6 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -16,6 +15,7 @@ from py4j.protocol import Py4JJavaError
 from airflow_provider_cdc.engine.java import find_java
 
 from .java_services import JavaServices
+from .process import Service
 
 LOCK = Path(__file__).with_name("yarn.lock")
 # Hadoop's injection of dependencies makes classes by reflection.
@@ -34,7 +34,7 @@ _CONF = {
 _FOR_CLIENTS = ("fs.defaultFS", "yarn.resourcemanager.address", "yarn.resourcemanager.scheduler.address")
 
 
-class YarnCluster:
+class YarnCluster(Service):
     """A resource manager, a node manager and HDFS, ready when the constructor returns, and gone after `stop`.
 
     :param nodes: node managers of 4 GB each; 0 for HDFS alone.
@@ -105,14 +105,6 @@ class YarnCluster:
         """Stop all processes and remove their folders."""
         self._java.server.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def __enter__(self) -> YarnCluster:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
 
 def _environment() -> dict[str, str]:
