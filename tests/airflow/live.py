@@ -102,7 +102,7 @@ class LiveAirflow(Service):
     def trigger(self, dag: str) -> None:
         """Start a run of a DAG, as soon as the DAG is known."""
         self.wait(lambda: self._query("SELECT 1 FROM dag WHERE dag_id = %s AND NOT is_stale", dag) != [], 120)
-        self._command("dags", "trigger", dag)
+        self.call("POST", f"/dags/{dag}/dagRuns", {"logical_date": None})
 
     def stop(self) -> None:
         """Stop all processes."""
