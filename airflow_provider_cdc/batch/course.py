@@ -12,12 +12,14 @@ from typing import Any, Protocol
 
 from airflow_provider_cdc.batch.attempts import recorded
 from airflow_provider_cdc.batch.planned_batch import PlannedBatch, this_process
+from airflow_provider_cdc.batch.platform_run import Absence, AwayBatch, on_platform
 from airflow_provider_cdc.batch.recovery import take_over
 from airflow_provider_cdc.batch.registration import register_tables
 from airflow_provider_cdc.batch.result import BatchResult, table_states
 from airflow_provider_cdc.batch.source_log import held, open_log
 from airflow_provider_cdc.connections.lookup import ledger_url
 from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.config.platform_kinds import PLATFORMS
 from airflow_provider_cdc.core.documents import Result
 from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.engine.stopper import Stopper
@@ -33,6 +35,8 @@ class Course:
     :param started: when the request came, by the monotonic clock.
     :param left_over: batch that an earlier request left unfinished, as the present turn found it.
     :param stopper: stops the request from outside.
+    :param absence: lets nobody wait here while a platform runs a batch.
+    :param parts: batches that the request became so far.
     """
 
     pipeline: CdcPipeline
@@ -43,6 +47,8 @@ class Course:
     started: float
     left_over: Batch | None = None
     stopper: Stopper = field(default_factory=Stopper)
+    absence: Absence | None = None
+    parts: list[int] = field(default_factory=list)
 
     def seconds(self) -> float:
         """Return how long the request has taken so far."""
@@ -51,6 +57,14 @@ class Course:
     def finishes(self, batch: Batch) -> bool:
         """Return whether a batch is the one that an earlier request left unfinished."""
         return self.left_over is not None and batch.seq == self.left_over.seq
+
+    def taken_back(self, batch: Batch) -> AwayBatch | None:
+        """Return what an earlier process of this request left of a batch, once."""
+        back = None if self.absence is None else self.absence.back
+        if self.absence is not None and back is not None and back.seq == batch.seq:
+            self.absence.back = None
+            return back
+        return None
 
     def next(self, request: Request) -> Batch | BatchResult:
         """Return the batch that is to be carried out now, or the request's result if there is none."""
@@ -101,7 +115,12 @@ class Request(Protocol):
 
 @contextmanager
 def course_of(
-    pipeline: CdcPipeline, *, say: Say = print, kill: Stopper | None = None, owner: Owner | None = None
+    pipeline: CdcPipeline,
+    *,
+    say: Say = print,
+    kill: Stopper | None = None,
+    owner: Owner | None = None,
+    absence: Absence | None = None,
 ) -> Iterator[Course]:
     """Hold a pipeline's lease for the length of a block.
 
@@ -109,14 +128,23 @@ def course_of(
     :param kill: stops it from outside.
     :param owner: who requests it, shown to others while the pipeline is leased; a later try of an Airflow task takes
         over the lease of its dead one.
+    :param absence: lets nobody wait here while a platform runs a batch.
     :raises BusyError: another holder has the pipeline's lease; names it.
     """
     stopper, started = kill or Stopper(), time.monotonic()
     ledger = Ledger(ledger_url(pipeline.ledger))
-    seconds = pipeline.policy.lease_seconds
-    with reported(say) as reporter, ledger.lease(pipeline.name, owner or this_process(), seconds) as lease:
+    back = None if absence is None else absence.back
+    if back is not None:
+        started -= max(0.0, time.time() - back.began)
+    taken = ledger.lease(
+        pipeline.name,
+        owner or this_process(),
+        pipeline.policy.lease_seconds,
+        handed_over=None if back is None else back.lease,
+    )
+    with reported(say) as reporter, taken as lease:
         log = open_log(pipeline, right=held(lease, stopper.check))
-        yield Course(pipeline, ledger, lease, log, reporter, started, stopper=stopper)
+        yield Course(pipeline, ledger, lease, log, reporter, started, stopper=stopper, absence=absence)
 
 
 @recorded
@@ -127,19 +155,21 @@ def carry_out(
     say: Say = print,
     kill: Stopper | None = None,
     owner: Owner | None = None,
+    absence: Absence | None = None,
 ) -> BatchResult:
     """Carry out batch after batch until a request has its result; parameters are those of :func:`course_of`.
 
     :raises BusyError: another holder has the pipeline's lease; names it.
     :raises CdcError: with a hint; nothing was committed.
     """
-    with course_of(pipeline, say=say, kill=kill, owner=owner) as course:
+    with course_of(pipeline, say=say, kill=kill, owner=owner, absence=absence) as course:
         while True:
             batch = course.next(request)
             if isinstance(batch, BatchResult):
                 return batch
             run = course.prepared(request, batch)
-            outcome = run.carry_out()
+            away = run.documents.engine in PLATFORMS
+            outcome = on_platform(course, run, batch) if away else run.carry_out()
             if outcome.status == ResultStatus.BEHIND:
                 course.say(take_over(course.ledger, course.lease, outcome.lake_batches))
                 continue

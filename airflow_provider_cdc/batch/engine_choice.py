@@ -10,12 +10,14 @@ INLINE_RECORDS = 900_000  # up to so many one process ends sooner than a local a
 
 
 def engine_of(pipeline: CdcPipeline, records: int, *, reads_log: bool = False) -> str:
-    """Return ``inline`` or ``spark``, as ``policy.engine`` says.
+    """Return ``inline``, ``spark`` or the platform that runs Spark, as ``policy.engine`` and ``spark.submit`` say.
 
     :param records: offsets in the batch's range.
     :param reads_log: whether the batch reads the change log of earlier batches too, so that its size is not known.
     """
     policy = pipeline.policy
+    if pipeline.spark.elsewhere and policy.engine != "inline":
+        return pipeline.spark.submit
     if policy.engine != "auto":
         return policy.engine
     writers = {policy.writer, *(rule.writer for rule in pipeline.tables.tables.values())}

@@ -94,7 +94,7 @@ class JobMaker:
     def _needs_session(self) -> bool:
         """Return whether the Spark reader or writer may be used; plain tasks start several seconds sooner."""
         policy = self.pipeline.policy
-        if self.engine != "spark":
+        if self.engine == "inline":
             return False
         rules = self.pipeline.tables
         writers = {policy.writer, *(rule.writer for rule in rules.tables.values())}

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from airflow_provider_cdc.batch.course import Course, carry_out
 from airflow_provider_cdc.batch.planned_batch import PlannedBatch
+from airflow_provider_cdc.batch.platform_run import Absence
 from airflow_provider_cdc.batch.result import BatchResult, from_ledger, joined, ran_engine, table_states
 from airflow_provider_cdc.batch.unsettled import Unsettled
 from airflow_provider_cdc.core.config import CdcPipeline
@@ -32,6 +33,7 @@ def run_batch(
     new_generation: str = "",
     on_start: Callable[[Batch], None] | None = None,
     on_application: Callable[[str], None] = lambda application_id: None,
+    absence: Absence | None = None,
 ) -> BatchResult:
     """Plan, run and publish a batch; the same request again returns its stored result.
 
@@ -48,12 +50,16 @@ def run_batch(
     :param new_generation: ``topic/partition:offset`` of the record with which a new log of the source may begin, as
         ``source.new_generation`` names it.
     :param on_start: is called with each batch before its engine starts.
-    :param on_application: takes the id of each Spark application as soon as it runs.
+    :param on_application: takes the id of each Spark application, or run of a platform, as soon as it runs.
+    :param absence: lets nobody wait here while a platform runs a batch.
     :raises BusyError: another holder has the pipeline's lease; names it.
     :raises CdcError: with a hint; nothing was committed.
     """
     request = NewestChanges(until, accept_loss, new_generation, on_start, on_application)
-    return carry_out(pipeline, request, say=say, kill=kill, owner=owner)
+    if absence is not None and absence.back is not None:
+        request.began = datetime.fromtimestamp(absence.back.began, UTC)
+        request.earlier = absence.back.parts
+    return carry_out(pipeline, request, say=say, kill=kill, owner=owner, absence=absence)
 
 
 @dataclass(slots=True)
@@ -61,7 +67,7 @@ class NewestChanges:
     """Ask for all changes up to a time; parameters are those of :func:`run_batch`.
 
     :ivar began: when the request came: one without a time asks for what was in the log then.
-    :ivar parts: results of the batches that the request became so far.
+    :ivar parts: results of the batches that the request became so far; ``earlier`` are those of an earlier process.
     """
 
     until: datetime | None
@@ -71,12 +77,16 @@ class NewestChanges:
     on_application: Callable[[str], None] = lambda application_id: None
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
     parts: list[BatchResult] = field(default_factory=list)
+    earlier: list[int] = field(default_factory=list)
 
     def next_batch(self, course: Course) -> Batch | BatchResult:
         """Return the next batch of the request, or its result where the tables hold all of it."""
         from airflow_provider_cdc.batch.planner import plan_batch, plan_settling
 
         pipeline, ledger, lease, log, say = course.pipeline, course.ledger, course.lease, course.log, course.say
+        if self.earlier:
+            stored = [ledger.batch(pipeline.name, seq) for seq in self.earlier]
+            self.parts, self.earlier = [already_done(course, part) for part in stored if part is not None], []
         batch = plan_batch(pipeline, ledger, lease, log, self.until, accept_loss=self.accept_loss, say=say)
         if not batch.committed:
             return batch
@@ -101,6 +111,7 @@ class NewestChanges:
         """Let the batch begin a new log of the source where that was approved, and report its start."""
         run.documents.new_generation = self.new_generation
         run.on_application = self.on_application
+        course.parts = [part.seq for part in self.parts if part.seq is not None]
         if self.on_start is not None:
             self.on_start(batch)
 

@@ -3,38 +3,29 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import count
 from typing import Any
 
-from airflow_provider_cdc import __version__
 from airflow_provider_cdc.batch.attempts import recorded
 from airflow_provider_cdc.batch.course import Course, course_of
 from airflow_provider_cdc.batch.planned_batch import PlannedBatch
 from airflow_provider_cdc.batch.recovery import take_over
 from airflow_provider_cdc.batch.result import BatchResult
 from airflow_provider_cdc.batch.runner import NewestChanges, already_done
-from airflow_provider_cdc.connections.lookup import storage_options
+from airflow_provider_cdc.batch.staged_job import place_of, staged_job
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.documents import JobDocument, Result, StagedJob, StagedPlace, secret_names
+from airflow_provider_cdc.core.documents import Result
 from airflow_provider_cdc.core.errors import BusyError, ConfigurationError, DataError, UnavailableError
-from airflow_provider_cdc.core.json_documents import json_bytes
-from airflow_provider_cdc.core.lake.lake_files import LakeFiles
 from airflow_provider_cdc.core.model.status import ResultStatus
-from airflow_provider_cdc.engine.payload import payload
 from airflow_provider_cdc.engine.stopper import Stopper
-from airflow_provider_cdc.engine.task import PROCESS_SETTINGS, conf_text
 from airflow_provider_cdc.ledger import Batch, Owner
 from airflow_provider_cdc.reporting.reporter import Say
 
 STAGED, DONE = "staged", "done"
 """Status of a staged request: a platform has to run its job, or nothing has to be run."""
 _AGAIN = "clear the task that stages the batch, and those behind it"
-_TOKEN_NAME = 24  # characters of the pipeline's name: platforms take tokens and names of up to 63
 
 
 def stage(
@@ -71,62 +62,9 @@ def stage(
             return answer
         run = course.prepared(request, batch)
         course.ledger.started(course.lease, batch.seq, STAGED)
-        return {**answer, **_staged(course, run, batch)}
-
-
-def _staged(course: Course, run: PlannedBatch, batch: Batch) -> dict[str, Any]:
-    """Write a batch's job, and the code that it needs, to the lake."""
-    pipeline = course.pipeline
-    run.documents.staged = True
-    job, secrets = run.documents.make()
-    options = {**job.storage, **secrets["storage"]}
-    files, home = LakeFiles(job.lake_root, options), f"_cdc/{pipeline.name}"
-    run.demand_same_lake(files.read(f"{home}/lake.json"))
-    staged = StagedJob(__version__, secret_names(secrets), job)
-    digest = hashlib.sha256(json_bytes(staged.document())).hexdigest()[:16]
-    for attempt in count(1):
-        name = f"{home}/jobs/{batch.seq}/{job.ledger}-{digest}-{attempt}"
-        there = StagedPlace(f"{files.root}/{name}", options)
-        before = there.result()
-        if before is None or before.is_final:
-            break
-    there.stage(staged)
-    course.say(f"batch {batch.seq} of {batch.pipeline}: up to {batch.records} records, staged at {there.address}")
-    main, archive = _code(files, home)
-    return {
-        "status": STAGED,
-        "records": batch.records,
-        "token": _token(job, digest, attempt),
-        "job": there.address,
-        "arguments": [there.address, *(part for item in job.storage.items() for part in ("--store", "=".join(item)))],
-        "main": main,
-        "payload": archive,
-        "conf": _conf(pipeline),
-        "secrets": staged.secrets,
-    }
-
-
-def _token(job: JobDocument, digest: str, attempt: int) -> str:
-    """Return a name of the attempt that every platform takes: of a run, or as a token that makes a request unique."""
-    name = re.sub(r"[^a-z0-9]+", "-", job.pipeline.lower()).strip("-")[:_TOKEN_NAME].strip("-")
-    return f"cdc-{name or 'pipeline'}-{job.seq}-{digest[:12]}-{attempt}"
-
-
-def _code(files: LakeFiles, home: str) -> tuple[str, str]:
-    """Write the code to the lake where it is not there yet; return the addresses of its main file and of its zip."""
-    code = payload()
-    folder = f"{home}/code/{code.archive.parent.name}"
-    main, archive = f"{folder}/{code.main.name}", f"{folder}/{code.archive.name}"
-    if files.read(main) is None:
-        files.create(archive, code.archive.read_bytes())
-        files.create(main, code.main.read_bytes())
-    return f"{files.root}/{main}", f"{files.root}/{archive}"
-
-
-def _conf(pipeline: CdcPipeline) -> dict[str, str]:
-    """Return Spark's properties as all platforms take them: texts."""
-    stated = {key: conf_text(value) for key, value in pipeline.spark.conf.items()}
-    return {**{f"spark.executorEnv.{name}": value for name, value in PROCESS_SETTINGS.items()}, **stated}
+        job = staged_job(pipeline, run, batch)
+        course.say(f"batch {batch.seq}: up to {batch.records} records, staged at {job.folder.address}")
+        return {**answer, "status": STAGED, "records": batch.records, **job.outputs()}
 
 
 # ---- publish
@@ -203,8 +141,7 @@ def _outcome(pipeline: CdcPipeline, staged: Mapping[str, Any], run: PlannedBatch
 
     :raises UnavailableError: ``engine.no_result``, there is none.
     """
-    lake = pipeline.lake
-    there = StagedPlace(staged["job"], {**storage_options(lake.storage_connection), **lake.storage_options})
+    there = place_of(pipeline, staged["job"])
     outcome, status = there.result(), there.status()
     if status.get("application"):
         run.started_application(status["application"])

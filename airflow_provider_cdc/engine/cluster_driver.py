@@ -21,7 +21,6 @@ from airflow_provider_cdc.core.documents import (
     CREDENTIALS_NAME,
     CREDENTIALS_VARIABLE,
     SECRETS_VARIABLE,
-    Decision,
     JobDocument,
     StagedJob,
     StagedPlace,
@@ -53,10 +52,6 @@ class ClusterDriver:
         self._on_yarn = target.master.startswith("yarn")
         self._demand_private_way(task, settings, target)
         job = JobDocument.from_document(json_data(task.job.read_bytes()))
-        if job.tables.keep_values_out and isinstance(job.order, Decision) and job.order.repaired:
-            raise ConfigurationError(
-                ["deploy-mode cluster: values of repaired records would be in the lake: use client"]
-            )
         home = f"{job.lake_root}/_cdc/{job.pipeline}/jobs/{job.seq}/{job.ledger}-{token_hex(8)}"
         self._there = StagedPlace(home, {**job.storage, **task.secrets.get("storage", {})})
         self._there.stage(StagedJob(__version__, secret_names(task.secrets), job))

@@ -103,6 +103,18 @@ class Lease:
         if not taken_over:
             self._keeper.release_lease(self.pipeline, self.token)
 
+    def hand_over(self) -> int:
+        """Stop renewing but keep the pipeline leased; return the token, with which another process renews or takes it.
+
+        :raises BusyError: the lease is lost.
+        """
+        self._stop.set()
+        self._thread.join(timeout=self.seconds)
+        self.check()
+        if self._keeper.renew_lease(self.pipeline, self.token, self.seconds) is None:
+            raise lease_lost(self.pipeline, self.owner, "somebody else took it over")
+        return self.token
+
     def _renew(self) -> None:
         while not self._stop.wait(self.seconds / 3):
             asked = time.monotonic()

@@ -20,11 +20,12 @@ class LeaseHolders:
 
     _database: Database
 
-    def lease(self, pipeline: str, owner: Owner, seconds: float = 60) -> Lease:
+    def lease(self, pipeline: str, owner: Owner, seconds: float = 60, *, handed_over: int | None = None) -> Lease:
         """Take the lease of a pipeline, atomically; a task's later try takes over that of its earlier one.
 
         :param owner: the new holder; a text in words that an operator understands (user, host, process).
         :param seconds: time that the pipeline stays leased after the holder died.
+        :param handed_over: token of the lease that an earlier process of this holder handed over.
         :raises BusyError: code ``ledger.busy``; names the holder, and since and until when.
         """
         with self._database.writing() as connection:
@@ -34,7 +35,7 @@ class LeaseHolders:
             since = now(connection)
             until = since + timedelta(seconds=seconds)
             mine = (schema.pipelines.c.name == pipeline, schema.pipelines.c.lease_token == row.lease_token)
-            free = row.lease_owner is None or row.lease_until <= str(time_text(since))
+            free = row.lease_owner is None or row.lease_until <= str(time_text(since)) or row.lease_token == handed_over
             if not free and isinstance(owner, TaskTry):
                 free = owner.follows(TaskTry.from_columns(dict(row._mapping), "lease_"))
             if free:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.ledger import Ledger
     from airflow_provider_cdc.observability.lineage import BatchLineage
 
-_GRACE = timedelta(seconds=60)
+GRACE = timedelta(seconds=60)
 """Time after the trigger's own deadline; Airflow's timeout then is for a trigger that is gone."""
 UNSETTLED = ("fail", "warn", "skip")
 
@@ -238,7 +238,7 @@ class BatchOperator(PipelineOperator):
             deadline=deadline,
             limit=limit,
         )
-        timeout = timedelta(seconds=left) + _GRACE
+        timeout = timedelta(seconds=left) + GRACE
         self.defer(trigger=trigger, method_name="resume", kwargs={"started": started}, timeout=timeout)
 
     def _waited_too_long(self, context: Context, reason: str, limit: str) -> BaseException:

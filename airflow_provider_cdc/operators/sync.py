@@ -3,20 +3,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import conf
 
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant, as_pipeline
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError
-from airflow_provider_cdc.operators.batch import BatchOperator
+from airflow_provider_cdc.operators.batch import GRACE, BatchOperator
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from airflow.providers.openlineage.extractors import OperatorLineage
 
+    from airflow_provider_cdc.batch.platform_run import AwayBatch
     from airflow_provider_cdc.batch.result import BatchResult
     from airflow_provider_cdc.batch.window import ExactWindow, Until
     from airflow_provider_cdc.core.config import CdcPipeline
@@ -48,7 +51,8 @@ class CdcSyncOperator(BatchOperator):
     :param on_waiting: the same for tables that wait for a schema change. None of it spends a try: the next run reads
         what has arrived meanwhile, and a table that waits for too long is parked.
     :param lease_wait: longest wait for other runs of the pipeline; ``[cdc] lease_wait`` without it.
-    :param deferrable: wait in the triggerer, without a worker.
+    :param deferrable: wait in the triggerer, without a worker: for other runs, and while a platform runs a batch
+        (``spark.submit``).
     :param poll_interval: seconds between two looks while waiting.
     :param accept_loss: continue although Kafka deleted records that no batch has read.
     :param new_generation: the record with which a new log of the source may begin, as the error
@@ -88,6 +92,7 @@ class CdcSyncOperator(BatchOperator):
         self.accept_loss = accept_loss
         self.new_generation = new_generation
         self._exact: ExactWindow | None = None
+        self._back: AwayBatch | None = None
 
     def get_openlineage_facets_on_start(self) -> OperatorLineage[Any, Any]:
         """Return what the task is going to read, as far as its pipeline names it."""
@@ -113,9 +118,23 @@ class CdcSyncOperator(BatchOperator):
         self.log.info("%s: %s", as_pipeline(self.pipeline).name, self._exact or until)
         return until
 
+    def resume(
+        self, context: Context, started: float | None = None, event: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Continue after the wait, with the batch that a platform ran meanwhile."""
+        from airflow_provider_cdc.batch.platform_run import AwayBatch
+
+        away = (event or {}).get("away")
+        self._back = None if away is None else AwayBatch.from_document(away)
+        return super().resume(context, started, event)
+
     def settled(self, pipeline: CdcPipeline, until: Until, **course: Any) -> BatchResult:
         """Plan, run and publish."""
+        from airflow_provider_cdc.batch.platform_run import Absence
         from airflow_provider_cdc.batch.runner import run_batch
+
+        if self.deferrable and pipeline.spark.elsewhere:
+            course["absence"] = Absence(partial(self._leave, pipeline), self._back)
 
         return run_batch(
             pipeline,
@@ -124,6 +143,17 @@ class CdcSyncOperator(BatchOperator):
             new_generation=self.new_generation or "",
             **course,
         )
+
+    def _leave(self, pipeline: CdcPipeline, away: AwayBatch) -> None:
+        """Leave a batch that a platform runs to the triggerer."""
+        from airflow_provider_cdc.triggers.run import CdcRunTrigger
+
+        self.log.info("batch %s: run %s goes on without a worker", away.seq, away.run)
+        limit = self.execution_timeout
+        deadline = None if limit is None else away.began + limit.total_seconds()
+        trigger = CdcRunTrigger(pipeline.to_dict(), away.document(), self.poll_interval, deadline)
+        timeout = None if deadline is None else timedelta(seconds=max(0.0, deadline - time.time())) + GRACE
+        self.defer(trigger=trigger, method_name="resume", kwargs={"started": away.began}, timeout=timeout)
 
     def window_of_trigger(self) -> list[str] | None:
         """Return the exact window."""

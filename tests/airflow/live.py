@@ -50,7 +50,9 @@ class LiveAirflow(Service):
             "DATABASE__SQL_ALCHEMY_CONN_ASYNC": database,
             "DAG_PROCESSOR__REFRESH_INTERVAL": "5",
             "SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
-            "SCHEDULER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "60",
+            # one that died is replaced soon
+            "TRIGGERER__JOB_HEARTBEAT_SEC": "2",
+            "TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
             "WORKERS__EXECUTION_API_TIMEOUT": "120",  # of a machine that is busy otherwise
             "LOGGING__BASE_LOG_FOLDER": str(folder / "logs"),
         }

@@ -21,6 +21,7 @@ from psycopg import sql
 
 from airflow_provider_cdc.ledger import Ledger
 from tests.sample import ALL
+from tests.services.process_platform import LOCAL_SETTINGS
 from tests.system import processes
 from tests.system.recorded_files import FilesSite
 from tests.system.verdict import doubled_commits, ledger_faults, unequal, versions
@@ -39,8 +40,13 @@ import os
 from datetime import timedelta
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import DAG
-from airflow_provider_cdc import CdcPlanOperator, CdcPublishOperator
+from airflow_provider_cdc import CdcPlanOperator, CdcPublishOperator, CdcSyncOperator
 
+narrow = dict(schedule=None, default_args={"pool": "narrow"})
+with DAG("away", **narrow):
+    CdcSyncOperator(task_id="sync", pipeline=os.environ["AWAY_PIPELINE"], until="now", deferrable=True, poll_interval=4)
+with DAG("other", **narrow):
+    BashOperator(task_id="echo", bash_command="echo")
 with DAG("staged", schedule=None, default_args={"retry_delay": timedelta(0)}):
     pipeline = os.environ["STAGED_PIPELINE"]
     stage = CdcPlanOperator(task_id="stage", pipeline=pipeline, stage=True)
@@ -72,14 +78,27 @@ def staged(folder: Path) -> FilesSite:
 
 
 @pytest.fixture(scope="module")
-def live(postgres: Postgres, folder: Path, staged: FilesSite) -> Iterator[LiveAirflow]:
+def away(folder: Path) -> FilesSite:
+    site = site_of(folder, "away")
+    site.changes = {
+        "policy": {"engine": "auto"},
+        "spark": {"submit": "process", "run": {"folder": str(folder / "platform")}},
+    }
+    return site
+
+
+@pytest.fixture(scope="module")
+def live(postgres: Postgres, folder: Path, staged: FilesSite, away: FilesSite) -> Iterator[LiveAirflow]:
     name = f"airflow_{uuid.uuid4().hex}"
     with psycopg.connect(postgres.conninfo, autocommit=True) as server:
         server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     home = folder / "airflow"
     (home / "dags").mkdir(parents=True)
     (home / "dags" / "elsewhere.py").write_text(DAGS)
-    environment = {**staged.env(), "STAGED_PIPELINE": str(staged.file()), "PYTHON": sys.executable}
+    (home / "config").mkdir()
+    (home / "config" / "airflow_local_settings.py").write_text(LOCAL_SETTINGS)
+    pipelines = {f"{site.folder.name.upper()}_PIPELINE": str(site.file()) for site in (staged, away)}
+    environment = {**staged.env(), **pipelines, "PYTHON": sys.executable}
     with LiveAirflow(f"{postgres.conninfo.rpartition('/')[0]}/{name}", home, environment) as running:
         yield running
 
@@ -101,14 +120,20 @@ def job_of(site: FilesSite) -> int | None:
     return None
 
 
+def halted_job(site: FilesSite, live: LiveAirflow, before: dict[str, int]) -> int:
+    """Stop the job of a pipeline in the middle of what it applies, and return its process."""
+    until(lambda: versions(site.lake) != before, live)
+    job = job_of(site)
+    assert job is not None and processes.kill(job, signal.SIGSTOP), live.log
+    return job
+
+
 @longer
 def test_a_staged_batch_is_equal_although_its_job_was_killed_while_it_applied(
     live: LiveAirflow, staged: FilesSite
 ) -> None:
     live.trigger("staged")
-    until(lambda: versions(staged.lake), live)
-    job = job_of(staged)
-    assert job is not None and processes.kill(job, signal.SIGSTOP), live.log
+    job = halted_job(staged, live, {})
     committed = versions(staged.lake)
     processes.kill(job)
     held = Ledger(f"sqlite:///{staged.ledger}").lease("shop", "somebody")
@@ -117,3 +142,27 @@ def test_a_staged_batch_is_equal_although_its_job_was_killed_while_it_applied(
     assert [state for _, state, _ in live.wait_for_tasks("staged", 3)] == ["success"] * 3, live.log
     assert unequal(staged, 0) == {} and doubled_commits(staged.lake) == [] and ledger_faults(staged, 1) == []
     assert 0 < len(committed) < len(versions(staged.lake)), "the job was not killed in the middle of what it applies"
+
+
+@longer
+def test_a_batch_of_a_platform_holds_no_worker_and_its_lease_outlives_the_triggerer(
+    live: LiveAirflow, away: FilesSite, folder: Path
+) -> None:
+    live.call("POST", "/pools", {"name": "narrow", "slots": 1})
+    ledger = Ledger(f"sqlite:///{away.ledger}")
+    live.trigger("away")
+    job = halted_job(away, live, {})
+    live.wait(lambda: live.named_tasks("away").get("sync") == "deferred", 120)
+    live.trigger("other")
+    assert [state for _, state, _ in live.wait_for_tasks("other", 1)] == ["success"], live.log
+    live.replace("triggerer")
+    held = ledger.holder("shop")
+    assert held is not None and live.named_tasks("away") == {"sync": "deferred"}
+    live.wait(lambda: (ledger.holder("shop") or held)["until"] > held["until"], 120)
+    assert (ledger.holder("shop") or {}) | {"until": ""} == {**held, "until": ""}, "somebody else has it"
+    processes.kill(job, signal.SIGCONT)
+    assert [task[1:] for task in live.wait_for_tasks("away", 1)] == [("success", 1)], live.log
+    assert unequal(away, 0) == {} and doubled_commits(away.lake) == [] and ledger_faults(away, 1) == []
+    (batch,) = ledger.batches("shop")
+    assert batch.application_id is not None and batch.engine == "process"
+    assert [run.name for run in (folder / "platform").iterdir()] == [batch.application_id], "it ran more than once"

@@ -25,6 +25,9 @@ _SECRET_REFERENCE = re.compile(
     r"^spark\.kubernetes\..*\.(secrets\.|secretKeyRef\.)|ssl\..*privateKey$|[._-](file|location|path|provider)$",
     re.IGNORECASE,
 )
+# what names a secret of Kubernetes, and a value that Databricks resolves
+_KEY_REFERENCE = re.compile(r"\w+KeyRefs?")
+_NAMES_SECRET = re.compile(r"secret(Type|Name)=[\w.-]+|[^=]*=\{\{\s*secrets/[\w./@-]+\s*\}\}")
 _SECRET_VALUE = re.compile(
     # user:password@ as SQLAlchemy reads it: up to the "@", whatever the password contains
     r"://[^:/@\s]*:[^@]+@|\bhttps?://[^/@\s]+@|-----BEGIN [A-Z ]*PRIVATE KEY"
@@ -165,6 +168,33 @@ class Checks:
                 self.problem(path, f"expected text, a number or true/false, got {kind_of(item)}")
             elif names_secret(key, item):
                 self.problem(path, f"looks like a secret; it belongs in {home}")
+
+    def plain_document(self, name: str, value: object, *, home: str) -> bool:
+        """Note a mapping that is not plain data, or carries a secret where its name would do; return if it is usable.
+
+        :param home: the right place for secrets.
+        """
+        before = len(self.problems)
+        if not isinstance(value, Mapping):
+            self.problem(name, f"expected a mapping, got {kind_of(value)}")
+        else:
+            self._plain(name, "", value, home)
+        return len(self.problems) == before
+
+    def _plain(self, path: str, key: str, value: object, home: str) -> None:
+        if isinstance(value, Mapping):
+            if _KEY_REFERENCE.fullmatch(key):
+                return
+            named = str(value.get("name", "")) if "value" in value else ""  # a variable of a container
+            for member, item in value.items():
+                self._plain(f"{path}.{member}", named if named and member == "value" else str(member), item, home)
+        elif isinstance(value, (list, tuple)):
+            for index, item in enumerate(value):
+                self._plain(f"{path}[{index}]", key, item, home)
+        elif value is not None and not isinstance(value, (str, int, float, bool)):
+            self.problem(path, f"expected plain data, got {kind_of(value)}")
+        elif isinstance(value, str) and names_secret(key, value) and not _NAMES_SECRET.fullmatch(f"{key}={value}"):
+            self.problem(path, f"looks like a secret; it belongs in {home}")
 
     def texts(self, name: str, value: object, *, least: int = 0) -> bool:
         """Note a field that is not a list of distinct, non-empty texts; return whether it is usable."""

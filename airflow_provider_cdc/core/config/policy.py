@@ -8,12 +8,14 @@ from typing import Any, Literal
 
 from airflow_provider_cdc.core.config.checks import Checks
 from airflow_provider_cdc.core.config.option_kinds import DECIDING
+from airflow_provider_cdc.core.config.platform_kinds import PLATFORMS
 from airflow_provider_cdc.core.config.verify import check_verify
 
 _POSITIVE = (
     "apply_bytes", "bucket_rows", "chunk_records", "land_deadline_seconds", "lease_seconds", "log_retention",
     "spark_writer_bytes", "target_file_bytes",
 )  # fmt: skip
+SPARK_SUBMIT = "spark-submit"
 CHOICES: dict[str, tuple[str, ...]] = {
     "engine": ("spark", "inline", "auto"),
     "reader": ("auto", "task", "spark"),
@@ -158,23 +160,41 @@ class RunPolicy:
 class SparkSettings:
     """Settings of the Spark application.
 
-    :param connection: Airflow connection of type ``spark``; None means ``local[*]``.
+    :param connection: Airflow connection of type ``spark``, or of the platform's type; None means ``local[*]``, or the
+        platform's default connection.
     :param conf: Spark configuration; no secrets.
     :param python: interpreter of Spark's driver and workers; None means the worker's own.
+    :param submit: what starts the application: ``spark-submit``, or a platform (``platform_kinds.PLATFORMS``).
+    :param run: the platform's own document of a run, to which the batch's job is added; no secrets.
     """
 
     connection: str | None = None
     conf: dict[str, Any] = field(default_factory=dict)
     python: str | None = None
+    submit: str = SPARK_SUBMIT
+    run: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         checks = Checks("spark")
         checks.connection("connection", self.connection, optional=True)
         checks.text("python", self.python, optional=True)
         checks.options("conf", self.conf, home="an Airflow connection")
+        checks.choice("submit", self.submit, (SPARK_SUBMIT, *PLATFORMS))
+        if (
+            checks.plain_document("run", self.run, home="the platform's own secrets")
+            and self.run
+            and not self.elsewhere
+        ):
+            checks.problem("run", "describes the run of a platform: state submit, too")
         checks.raise_any()
         object.__setattr__(self, "conf", dict(self.conf))
 
+    @property
+    def elsewhere(self) -> bool:
+        """Return whether a platform runs the batches."""
+        return self.submit != SPARK_SUBMIT
+
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        return {"connection": self.connection, "conf": dict(self.conf), "python": self.python}
+        platform = {"submit": self.submit, "run": self.run} if self.elsewhere else {}
+        return {"connection": self.connection, "conf": dict(self.conf), "python": self.python, **platform}

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_provider_cdc.core.documents.orders import Decision
 from airflow_provider_cdc.core.documents.result import Result
 from airflow_provider_cdc.core.documents.staged_job import StagedJob
-from airflow_provider_cdc.core.errors import SinkError
+from airflow_provider_cdc.core.errors import ConfigurationError, SinkError
 from airflow_provider_cdc.core.json_documents import json_bytes, json_data
 from airflow_provider_cdc.core.lake.lake_files import LakeFiles
 
@@ -31,7 +32,15 @@ class StagedPlace:
         return self._files.root
 
     def stage(self, job: StagedJob) -> None:
-        """Write the job, unless it is there."""
+        """Write the job, unless it is there.
+
+        :raises ConfigurationError: it has values that stay out of the lake.
+        """
+        order = job.job.order
+        if job.job.tables.keep_values_out and isinstance(order, Decision) and order.repaired:
+            error = ConfigurationError(["values of repaired records would be in the lake, with the job"])
+            error.hint = "run this batch on the worker: policy.engine inline, or Spark in client mode"
+            raise error
         self._files.create(_JOB, json_bytes(job.document()))
 
     def job(self) -> StagedJob:

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wait in the triggerer for the end of a platform's run, and keep the pipeline leased meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+from asgiref.sync import sync_to_async
+
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.watch.announcements import Announcements
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.ledger import Ledger
+    from airflow_provider_cdc.platforms.contract import Platform
+
+
+class CdcRunTrigger(BaseTrigger):
+    """Look at a run at intervals until it has ended, the lease is lost, or waiting ends, which cancels the run.
+
+    A triggerer that takes over from a dead one goes on with the same lease.
+
+    :param pipeline: the pipeline as plain data; it holds no secrets.
+    :param away: the batch, as ``AwayBatch`` documents it.
+    :param poke_interval: seconds between two looks.
+    :param deadline: end of waiting, in seconds since 1970; None for none.
+    """
+
+    def __init__(
+        self, pipeline: dict[str, Any], away: dict[str, Any], poke_interval: float, deadline: float | None = None
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.pipeline = pipeline
+        self.away = away
+        self.poke_interval = poke_interval
+        self.deadline = deadline
+        self._known = CdcPipeline.from_dict(pipeline)
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return what builds an equal trigger."""
+        names = ("pipeline", "away", "poke_interval", "deadline")
+        return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Yield one event: ended, lost or timeout."""
+        announcements = Announcements(self.log)
+        run, seconds = self.away["run"], self._known.policy.lease_seconds
+        while True:
+            try:
+                if not await self._renew(seconds):
+                    yield self._event("lost", "somebody else works on the pipeline")
+                    return
+                # after a pause: the scheduler fails a task that runs again before it has processed its deferral
+                await asyncio.sleep(max(0.0, min(self.poke_interval, seconds / 3, self._left())))
+                state = await _in_thread(lambda: self._platform().state(run))
+                if state.ended:
+                    yield self._event("ended", state.text)
+                    return
+                self.log.info("run %s: %s", run, state.text)
+            except CdcError as error:  # what cannot pass the task meets, too, and says what to do
+                announcements.fail(error.code, str(error))
+                await asyncio.sleep(min(self.poke_interval, seconds / 3))
+            if self._left() <= 0:
+                try:
+                    await self.on_kill()
+                except CdcError as error:
+                    announcements.fail(error.code, str(error))
+                yield self._event("timeout", f"run {run} has not ended and is cancelled")
+                return
+
+    async def on_kill(self) -> None:
+        """Cancel the run and free the pipeline: somebody cleared or ended the task."""
+        await _in_thread(lambda: self._platform().cancel(self.away["run"]))
+        ledger = await self._ledger()
+        await _in_thread(lambda: ledger.release_lease(self._known.name, self.away["lease"]))
+
+    def _left(self) -> float:
+        return float("inf") if self.deadline is None else self.deadline - time.time()
+
+    def _event(self, status: str, message: str) -> TriggerEvent:
+        return TriggerEvent({"status": status, "message": message, "limit": "execution_timeout", "away": self.away})
+
+    async def _renew(self, seconds: float) -> bool:
+        ledger = await self._ledger()
+        return await _in_thread(lambda: ledger.renew_lease(self._known.name, self.away["lease"], seconds)) is not None
+
+    async def _ledger(self) -> Ledger:
+        from airflow_provider_cdc.connections.lookup import async_ledger_url
+        from airflow_provider_cdc.ledger import Ledger
+
+        return Ledger(await async_ledger_url(self._known.ledger))
+
+    def _platform(self) -> Platform:
+        from airflow_provider_cdc.platforms.contract import open_platform
+
+        return open_platform(self._known.spark)
+
+
+async def _in_thread(work: Callable[[], Any]) -> Any:
+    """Run what blocks; its thread can ask Airflow for connections."""
+    return await sync_to_async(work, thread_sensitive=False)()
