@@ -12,7 +12,8 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.core.errors import BusyError, CdcError
+from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.watch.announcements import Announcements
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class CdcRunTrigger(BaseTrigger):
                 if state.ended:
                     yield self._event("ended", state.text)
                     return
-                self.log.info("run %s: %s", run, state.text)
+                self.log.info("run %s: %s", run, printable(state.text))
             except CdcError as error:  # what cannot pass the task meets, too, and says what to do
                 announcements.fail(error.code, str(error))
                 await asyncio.sleep(min(self.poke_interval, seconds / 3))
@@ -74,10 +75,20 @@ class CdcRunTrigger(BaseTrigger):
                 return
 
     async def on_kill(self) -> None:
-        """Cancel the run and free the pipeline: somebody cleared or ended the task."""
-        await _in_thread(lambda: self._platform().cancel(self.away["run"]))
+        """Cancel the run and free the pipeline: somebody cleared or ended the task.
+
+        A run that a later try has adopted goes on: it has the lease.
+        """
         ledger = await self._ledger()
-        await _in_thread(lambda: ledger.release_lease(self._known.name, self.away["lease"]))
+        await _in_thread(lambda: self._cancel(ledger))
+
+    def _cancel(self, ledger: Ledger) -> None:
+        run, lease = self.away["run"], self.away["lease"]
+        try:
+            with ledger.lease(self._known.name, f"the triggerer, which cancels run {run}", handed_over=lease):
+                self._platform().cancel(run)
+        except BusyError as error:
+            self.log.info("run %s goes on: %s", run, printable(error.message))
 
     def _left(self) -> float:
         return float("inf") if self.deadline is None else self.deadline - time.time()

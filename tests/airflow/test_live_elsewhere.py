@@ -80,10 +80,7 @@ def staged(folder: Path) -> FilesSite:
 @pytest.fixture(scope="module")
 def away(folder: Path) -> FilesSite:
     site = site_of(folder, "away")
-    site.changes = {
-        "policy": {"engine": "auto"},
-        "spark": {"submit": "process", "run": {"folder": str(folder / "platform")}},
-    }
+    site.changes = {"policy": {"engine": "auto"}, "spark": {"submit": "process", "connection": "platform"}}
     return site
 
 
@@ -99,7 +96,14 @@ def live(postgres: Postgres, folder: Path, staged: FilesSite, away: FilesSite) -
     (home / "config" / "airflow_local_settings.py").write_text(LOCAL_SETTINGS)
     pipelines = {f"{site.folder.name.upper()}_PIPELINE": str(site.file()) for site in (staged, away)}
     environment = {**staged.env(), **pipelines, "PYTHON": sys.executable}
+    (folder / "platform").mkdir()
+    (folder / "platform" / "hold").touch()
     with LiveAirflow(f"{postgres.conninfo.rpartition('/')[0]}/{name}", home, environment) as running:
+        connection = {"connection_id": "platform", "conn_type": "process", "host": str(folder / "platform")}
+        running.call("POST", "/connections", connection)  # the triggerer has to ask for it
+        running.call("POST", "/pools", {"name": "narrow", "slots": 1})
+        for dag in ("staged", "away"):
+            running.trigger(dag)
         yield running
 
 
@@ -115,7 +119,7 @@ def job_of(site: FilesSite) -> int | None:
     """Return the process that runs a job of a pipeline."""
     for name in filter(str.isdigit, os.listdir("/proc")):
         words = processes.command(int(name))
-        if "-m airflow_provider_cdc.job" in words and str(site.lake) in words:
+        if words.startswith(f"{sys.executable} -m airflow_provider_cdc.job") and str(site.lake) in words:
             return int(name)
     return None
 
@@ -132,7 +136,6 @@ def halted_job(site: FilesSite, live: LiveAirflow, before: dict[str, int]) -> in
 def test_a_staged_batch_is_equal_although_its_job_was_killed_while_it_applied(
     live: LiveAirflow, staged: FilesSite
 ) -> None:
-    live.trigger("staged")
     job = halted_job(staged, live, {})
     committed = versions(staged.lake)
     processes.kill(job)
@@ -148,10 +151,10 @@ def test_a_staged_batch_is_equal_although_its_job_was_killed_while_it_applied(
 def test_a_batch_of_a_platform_holds_no_worker_and_its_lease_outlives_the_triggerer(
     live: LiveAirflow, away: FilesSite, folder: Path
 ) -> None:
-    live.call("POST", "/pools", {"name": "narrow", "slots": 1})
     ledger = Ledger(f"sqlite:///{away.ledger}")
-    live.trigger("away")
+    (folder / "platform" / "hold").unlink()
     job = halted_job(away, live, {})
+    committed = versions(away.lake)
     live.wait(lambda: live.named_tasks("away").get("sync") == "deferred", 120)
     live.trigger("other")
     assert [state for _, state, _ in live.wait_for_tasks("other", 1)] == ["success"], live.log
@@ -160,9 +163,30 @@ def test_a_batch_of_a_platform_holds_no_worker_and_its_lease_outlives_the_trigge
     assert held is not None and live.named_tasks("away") == {"sync": "deferred"}
     live.wait(lambda: (ledger.holder("shop") or held)["until"] > held["until"], 120)
     assert (ledger.holder("shop") or {}) | {"until": ""} == {**held, "until": ""}, "somebody else has it"
+    assert versions(away.lake) == committed
     processes.kill(job, signal.SIGCONT)
     assert [task[1:] for task in live.wait_for_tasks("away", 1)] == [("success", 1)], live.log
     assert unequal(away, 0) == {} and doubled_commits(away.lake) == [] and ledger_faults(away, 1) == []
     (batch,) = ledger.batches("shop")
     assert batch.application_id is not None and batch.engine == "process"
     assert [run.name for run in (folder / "platform").iterdir()] == [batch.application_id], "it ran more than once"
+    assert 0 < len(committed) < len(versions(away.lake)), "the job did not stop in the middle of what it applies"
+
+
+@longer
+def test_a_deferred_batch_that_is_marked_as_failed_ends_on_the_platform_and_is_equal_when_it_is_cleared(
+    live: LiveAirflow, away: FilesSite, folder: Path
+) -> None:
+    away.feed(1)
+    before, runs = versions(away.lake), set((folder / "platform").iterdir())
+    live.trigger("away")
+    job = halted_job(away, live, before)
+    live.wait(lambda: [run for run, state, _ in live.tasks("away") if state == "deferred"], 120)
+    (run,) = [run for run, state, _ in live.tasks("away") if state == "deferred"]
+    live.call("PATCH", f"/dags/away/dagRuns/{run}/taskInstances/sync", {"new_state": "failed"})
+    live.wait(lambda: processes.state(job) in "ZX", 120)
+    live.call("POST", "/dags/away/clearTaskInstances", {"dry_run": False, "only_failed": False, "dag_run_id": run})
+    live.wait(lambda: (run, "success", 2) in live.tasks("away"), 120)
+    killed, other = sorted((run.name, (run / "code").exists()) for run in {*(folder / "platform").iterdir()} - runs)
+    assert (killed[1], other[1]) == (False, True), "the run was not cancelled"
+    assert unequal(away, 1) == {} and doubled_commits(away.lake) == [] and ledger_faults(away, 2) == []

@@ -11,6 +11,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from airflow_provider_cdc.connections.lookup import find_connection
 from airflow_provider_cdc.core.config import SparkSettings
 from airflow_provider_cdc.platforms.contract import RunState, Submission
 
@@ -71,5 +72,5 @@ def _groups() -> set[int]:
 
 
 def open_platform(settings: SparkSettings) -> ProcessPlatform:
-    """Return the platform with the runs in ``spark.run.folder``."""
-    return ProcessPlatform(Path(settings.run["folder"]))
+    """Return the platform whose runs are in the folder that a connection of type ``process`` has as host."""
+    return ProcessPlatform(Path(find_connection(settings.connection or "", ("process",)).host or ""))

@@ -135,10 +135,9 @@ def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Away:
     monkeypatch.setitem(PLATFORMS, "process", process_platform.__name__)  # type: ignore[arg-type]
     site = FilesSite(tmp_path, {})
     (tmp_path / "platform").mkdir()
-    site.changes = {
-        "policy": {"engine": "auto"},
-        "spark": {"submit": "process", "run": {"folder": str(tmp_path / "platform")}},
-    }
+    site.changes = {"policy": {"engine": "auto"}, "spark": {"submit": "process", "connection": "platform"}}
+    connection = {"conn_type": "process", "host": str(tmp_path / "platform")}
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM", json.dumps(connection))
     site.feed(0)
     return Away(site)
 
@@ -179,6 +178,8 @@ def test_a_retry_adopts_the_run_and_one_that_crashed_is_replaced_by_the_try_afte
         run_batch(away.pipeline)
     adopted = second.start()
     assert len(away.runs) == 1 and trigger_of(adopted).away["run"] == away.runs[0]
+    asyncio.run(trigger_of(left).on_kill())  # a cleared task's triggerer may notice later than its next try
+    assert away.platform.state(away.runs[0]).text == "running", "the run is that of the later try"
     assert asyncio.run(event_of(left))["status"] == "lost"
     away.platform.cancel(away.runs[0])
     with pytest.raises(AirflowException, match=r"engine\.crashed.*ended without a result: killed"):
