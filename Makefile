@@ -54,7 +54,7 @@ COMPAT := tests/unit/ledger tests/unit/watch tests/unit/plugins tests/unit/obser
 
 ON_SPARK := tests/airflow/test_spark_engine.py::test_a_batch_on_spark_equals_the_inline_one_and_shows_no_secret
 
-ON_KUBERNETES := tests/spark/test_kubernetes.py
+ON_PLATFORMS := tests/spark/test_kubernetes.py tests/airflow/test_databricks.py tests/airflow/test_other_platforms.py
 
 # $(call install,bin folder,arguments): by uv where it is there, else by pip
 define install
@@ -68,7 +68,7 @@ test: setup ## run all tests (ARGS go to pytest)
 # Airflow alone comes first: with all at once an old patch release may be chosen for a newer package elsewhere. Its
 # constraints have an older FastAPI up to 3.1, with a newer one the server refuses what tasks send.
 # Airflow's Spark provider brings a client of Spark 4, whose files would lie over those of another line.
-compat: setup ## run tests on other releases of Airflow and Spark, and on Kubernetes (RELEASES="3.0 3.1 3.2" SPARKS="3.5 4.0")
+compat: setup ## run tests on other releases of Airflow and Spark, and on platforms (RELEASES="3.0 3.1 3.2" SPARKS="3.5 4.0")
 	@for release in $(or $(RELEASES),3.0 3.1 3.2); do \
 	  echo "Airflow $$release"; \
 	  $(PYTHON) -m venv build/compat/$$release && \
@@ -85,11 +85,11 @@ compat: setup ## run tests on other releases of Airflow and Spark, and on Kubern
 	  $(call install,build/spark/$$line/bin,"pyspark==$$line.*") && \
 	  CDC_SEEDS=2 build/spark/$$line/bin/python -m pytest --quiet $(or $(ARGS),$(ON_SPARK)) || exit 1; \
 	done
-	@echo Kubernetes
-	@$(PYTHON) -m venv build/kubernetes
-	@$(call install,build/kubernetes/bin,--constraint constraints.txt '.[test]' \
-	  apache-airflow-providers-cncf-kubernetes kubernetes-validate)
-	@build/kubernetes/bin/python -m pytest --quiet $(or $(ARGS),$(ON_KUBERNETES))
+	@echo Kubernetes and Databricks
+	@$(PYTHON) -m venv build/platforms
+	@$(call install,build/platforms/bin,--constraint constraints.txt '.[test,databricks]' \
+	  apache-airflow-providers-cncf-kubernetes kubernetes-validate databricks-sdk)
+	@build/platforms/bin/python -m pytest --quiet $(or $(ARGS),$(ON_PLATFORMS))
 
 histories: setup ## random histories of all formats against a model (N=10000 SEED=0 FORMAT=canal-json JOBS=2 OPERATORS=1)
 	$(BIN)/python -m tests.histories $(if $(N),--cases $(N)) $(if $(SEED),--seed $(SEED)) $(if $(FORMAT),--format $(FORMAT)) \

@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,8 +32,11 @@ class ProcessPlatform:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def submit(self, job: Submission) -> str:
-        """Start a job, unless its token has a run."""
+    def submit(self, job: Submission, environment: Mapping[str, str] | None = None) -> str:
+        """Start a job, unless its token has a run.
+
+        :param environment: variables of it alone.
+        """
         run = self._folder / job.token
         with suppress(FileExistsError):
             run.mkdir(parents=True)
@@ -41,8 +45,9 @@ class ProcessPlatform:
                 hold, code = (shlex.quote(str(file)) for file in (self._folder / "hold", run / "code"))
                 script = f"while [ -e {hold} ]; do sleep 0.05; done; {command}; echo $? >{code}"
                 process = subprocess.Popen(
-                    ["sh", "-c", script], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-                )
+                    ["sh", "-c", script], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                    env={**os.environ, **(environment or {})},
+                )  # fmt: skip
             (run / "group").write_text(str(process.pid))
         return job.token
 

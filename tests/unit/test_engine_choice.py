@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from airflow_provider_cdc.batch.engine_choice import INLINE_RECORDS, engine_of
-from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.config import CdcPipeline, SparkSettings
 
 
 def pipeline(master: str | None = None, tables: dict[str, Any] | None = None, **policy: Any) -> CdcPipeline:
@@ -48,6 +49,12 @@ def test_spark_as_reader_or_writer_of_any_table_needs_spark() -> None:
     assert engine_of(pipeline(writer="spark"), 1) == "spark"
     assert engine_of(pipeline(tables={"shop.orders": {"writer": "spark"}}), 1) == "spark"
     assert engine_of(pipeline(tables={"shop.orders": {"writer": "task"}}), 1) == "inline"
+
+
+@pytest.mark.parametrize(("policy", "engine"), [("auto", "databricks"), ("spark", "databricks"), ("inline", "inline")])
+def test_a_platform_takes_the_place_of_spark(policy: str, engine: str) -> None:
+    away = replace(pipeline(engine=policy), spark=SparkSettings(submit="databricks"))
+    assert engine_of(away, 1) == engine
 
 
 @pytest.mark.parametrize("engine", ["spark", "inline"])

@@ -116,4 +116,41 @@ def test_options_that_only_speak_of_secrets_are_allowed(conf: dict[str, Any]) ->
     assert SparkSettings(conf=conf).conf == conf
 
 
+@pytest.mark.parametrize(
+    "member",
+    [
+        {"spark_env_vars": {"AIRFLOW_CDC_SECRETS": "s3cret"}},
+        {"spark_env_vars": {"X": '{"kafka": {"sasl.password": "s3cret"}}'}},
+        {"spark_env_vars": {"AIRFLOW_CDC_SECRETS": "{{secrets/cdc/shop}} or s3cret"}},
+        {"env": [{"name": "AIRFLOW_CDC_SECRETS", "value": "s3cret"}]},
+    ],
+)
+def test_a_platforms_document_has_no_secret_at_any_depth(member: dict[str, Any]) -> None:
+    spark = {"submit": "databricks", "run": {"tasks": [{"new_cluster": member}]}}
+    (problem,) = problems_of(minimal(spark=spark))
+    assert problem.startswith("spark.run.tasks[0].new_cluster.") and "s3cret" not in problem
+
+
+def test_a_platforms_document_may_name_secrets() -> None:
+    run = {
+        "spark_env_vars": {"AIRFLOW_CDC_SECRETS": "{{secrets/cdc/shop}}", "TOKEN": "{{ secrets/my-scope/a_b }}"},
+        "secrets": [{"name": "cdc-shop", "path": "/etc/cdc", "secretType": "Generic"}],
+        "env": [
+            {"name": "AIRFLOW_CDC_SECRETS_FILE", "value": "/etc/cdc/secrets"},
+            {"name": "AIRFLOW_CDC_SECRETS", "valueFrom": {"secretKeyRef": {"name": "cdc-shop", "key": "secrets"}}},
+        ],
+        "volumes": [{"name": "cdc", "secret": {"secretName": "cdc-shop"}}],
+    }
+    settings = SparkSettings(submit="databricks", run=run)
+    assert SparkSettings(**settings.document()) == settings
+
+
+def test_a_document_of_a_run_is_a_platforms() -> None:
+    assert problems_of(minimal(spark={"run": {"tasks": []}})) == [
+        "spark.run: describes the run of a platform: state submit, too"
+    ]
+    (problem,) = problems_of(minimal(spark={"submit": "livy"}))
+    assert problem.startswith("spark.submit: 'livy' is not known; known: spark-submit, databricks")
+
+
 # ---- behaviour
