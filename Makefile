@@ -54,7 +54,7 @@ COMPAT := tests/unit/ledger tests/unit/watch tests/unit/plugins tests/unit/obser
 
 ON_SPARK := tests/airflow/test_spark_engine.py::test_a_batch_on_spark_equals_the_inline_one_and_shows_no_secret
 
-ON_PLATFORMS := tests/spark/test_kubernetes.py tests/airflow/test_databricks.py tests/airflow/test_other_platforms.py
+ON_PLATFORMS := tests/spark/test_kubernetes.py tests/airflow/test_platforms.py tests/airflow/test_other_platforms.py
 
 # $(call install,bin folder,arguments): by uv where it is there, else by pip
 define install
@@ -87,8 +87,8 @@ compat: setup ## run tests on other releases of Airflow and Spark, and on platfo
 	done
 	@echo Kubernetes and Databricks
 	@$(PYTHON) -m venv build/platforms
-	@$(call install,build/platforms/bin,--constraint constraints.txt '.[test,databricks]' \
-	  apache-airflow-providers-cncf-kubernetes kubernetes-validate databricks-sdk)
+	@$(call install,build/platforms/bin,--constraint constraints.txt '.[test,databricks,kubernetes]' \
+	  kubernetes-validate databricks-sdk kubeflow-spark-api)
 	@build/platforms/bin/python -m pytest --quiet $(or $(ARGS),$(ON_PLATFORMS))
 
 histories: setup ## random histories of all formats against a model (N=10000 SEED=0 FORMAT=canal-json JOBS=2 OPERATORS=1)

@@ -31,7 +31,8 @@ def most_records(pipeline: CdcPipeline, records: int) -> int | None:
 
     if pipeline.policy.batch_records is not None:
         return pipeline.policy.batch_records
-    if pipeline.policy.engine != "inline" and pipeline.spark.connection is not None:
+    on_cluster = pipeline.spark.connection is not None or pipeline.spark.elsewhere
+    if pipeline.policy.engine != "inline" and on_cluster:
         return None
     if records <= _IN_ONE_TASK:
         return _IN_ONE_TASK

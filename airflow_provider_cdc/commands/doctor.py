@@ -47,7 +47,8 @@ def findings(pipeline: CdcPipeline | None, *, probe: bool = False) -> Iterator[F
 
     :param probe: also make a small table in the sink, merge into it and remove it.
     """
-    needs_spark = pipeline is None or pipeline.policy.engine != "inline"
+    away = pipeline is not None and pipeline.spark.elsewhere and pipeline.policy.engine != "inline"
+    needs_spark = not away and (pipeline is None or pipeline.policy.engine != "inline")
     yield _packages()
     yield _pyspark(needs_spark)
     yield _java(needs_spark)
@@ -65,6 +66,8 @@ def findings(pipeline: CdcPipeline | None, *, probe: bool = False) -> Iterator[F
     yield checked("lake", lambda: _lake(pipeline))
     if needs_spark:
         yield checked("spark connection", lambda: _spark(pipeline))
+    if away:
+        yield checked("platform", lambda: _platform(pipeline))
 
 
 # ---- this machine
@@ -206,6 +209,14 @@ def _folder(root: str, key: str) -> str:
     if shutil.disk_usage(folder).free < _LEAST_FREE:
         raise SinkError("log.unavailable", f"the disk of {folder} is full", hint="free some space")
     return f"{root} can be written" + ("" if folder == Path(root) else f" (will be created below {folder})")
+
+
+def _platform(pipeline: CdcPipeline) -> str:
+    """Ask a platform for a run that it does not have."""
+    from airflow_provider_cdc.platforms.contract import open_platform
+
+    open_platform(pipeline.spark).state("0")
+    return f"{pipeline.spark.submit} answers"
 
 
 def _spark(pipeline: CdcPipeline) -> str:

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from airflow_provider_cdc.core.config.platform_kinds import PLATFORMS
-from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, UnavailableError, first_line
+from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, UnavailableError
+from airflow_provider_cdc.core.printable import printable
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.config import SparkSettings
+
+_SHOWN = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +74,13 @@ def provider_missing(platform: str, package: str) -> ConfigurationError:
     return error
 
 
-def refused(platform: str, error: Exception, status: int | None) -> CdcError:
+def refused(platform: str, text: str, status: int | None) -> CdcError:
     """Return the error of a platform that did not do what was asked.
 
+    :param text: its own words.
     :param status: HTTP status of its answer, None where it gave none.
     """
-    text = f"{platform} did not do what was asked: {first_line(error)}"
+    text = f"{platform} did not do what was asked: {printable(text)[:_SHOWN]}"
     where = {"platform": platform, **({"status": status} if status is not None else {})}
     if status is not None and 400 <= status < 500 and status not in (408, 429):
         return ConfigurationError([text], where=where)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.connections.lookup import find_connection
 from airflow_provider_cdc.core.config import SparkSettings
-from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.errors import ConfigurationError, first_line
 from airflow_provider_cdc.platforms.contract import RunState, Submission, provider_missing, refused
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except (AirflowException, OSError) as error:  # requests' errors are of the second kind
-        raise refused("databricks", error, getattr(error, "http_status_code", None)) from None
+        raise refused("databricks", first_line(error), getattr(error, "http_status_code", None)) from None
 
 
 def open_platform(settings: SparkSettings) -> DatabricksPlatform:

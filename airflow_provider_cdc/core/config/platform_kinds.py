@@ -7,5 +7,6 @@ from collections.abc import Mapping
 
 PLATFORMS: Mapping[str, str] = {
     "databricks": "airflow_provider_cdc.platforms.databricks",
+    "kubernetes": "airflow_provider_cdc.platforms.kubernetes",
 }
 """Modules with ``open_platform`` (``airflow_provider_cdc.platforms.contract``) by ``spark.submit``."""
