@@ -12,9 +12,10 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.errors import BusyError, CdcError
+from airflow_provider_cdc.core.errors import BusyError, CdcError, Transient
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.watch.announcements import Announcements
+from airflow_provider_cdc.watch.condition import Answer
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.ledger import Ledger
@@ -48,7 +49,7 @@ class CdcRunTrigger(BaseTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yield one event: ended, lost or timeout."""
+        """Yield one event: ended, lost, timeout or failed."""
         announcements = Announcements(self.log)
         run, seconds = self.away["run"], self._known.policy.lease_seconds
         while True:
@@ -62,16 +63,15 @@ class CdcRunTrigger(BaseTrigger):
                 if state.ended:
                     yield self._event("ended", state.text)
                     return
-                self.log.info("run %s: %s", run, printable(state.text))
-            except CdcError as error:  # what cannot pass the task meets, too, and says what to do
+                announcements.note(Answer(False, f"run {run}: {state.text}", holds=(state.text,)))
+            except CdcError as error:
+                if not isinstance(error, Transient):
+                    yield self._event("failed", f"run {run} goes on, but nobody can look at it: {error}")
+                    return
                 announcements.fail(error.code, str(error))
                 await asyncio.sleep(min(self.poke_interval, seconds / 3))
             if self._left() <= 0:
-                try:
-                    await self.on_kill()
-                except CdcError as error:
-                    announcements.fail(error.code, str(error))
-                yield self._event("timeout", f"run {run} has not ended and is cancelled")
+                yield self._event("timeout", await self._given_up())
                 return
 
     async def on_kill(self) -> None:
@@ -81,6 +81,14 @@ class CdcRunTrigger(BaseTrigger):
         """
         ledger = await self._ledger()
         await _in_thread(lambda: self._cancel(ledger))
+
+    async def _given_up(self) -> str:
+        """Cancel the run; return what came of that."""
+        try:
+            await self.on_kill()
+        except CdcError as error:
+            return f"run {self.away['run']} has not ended, and was not cancelled: {error}"
+        return f"run {self.away['run']} has not ended and is cancelled"
 
     def _cancel(self, ledger: Ledger) -> None:
         run, lease = self.away["run"], self.away["lease"]

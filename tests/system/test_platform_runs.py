@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowException, AirflowTaskTimeout, TaskDeferred
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, AirflowTaskTimeout, TaskDeferred
 
 from airflow_provider_cdc import CdcSyncOperator
 from airflow_provider_cdc.batch.runner import run_batch
@@ -192,7 +192,7 @@ def test_a_retry_adopts_the_run_and_one_that_crashed_is_replaced_by_the_try_afte
 
 
 def test_a_request_of_several_batches_is_away_once_for_each_and_its_result_is_of_all(away: Away) -> None:
-    away.site.changes["policy"]["batch_records"] = 300
+    away.site.changes["policy"]["batch_records"] = 490
     answer, times = away.task(1).finish()
     batches = [batch for batch in away.ledger.batches("shop") if batch.records]
     assert times == answer["batches"] == len(batches) == len(away.runs) > 1
@@ -200,9 +200,15 @@ def test_a_request_of_several_batches_is_away_once_for_each_and_its_result_is_of
     away.check(len(batches))
 
 
-def test_whoever_ends_the_task_ends_the_run_and_frees_the_pipeline(away: Away) -> None:
+def test_whoever_ends_the_task_ends_the_run_and_frees_the_pipeline(away: Away, monkeypatch: pytest.MonkeyPatch) -> None:
     away.hold()
-    asyncio.run(trigger_of(away.task(1).start()).on_kill())
+    first = away.task(1)
+    left = first.start()
+    with monkeypatch.context() as without:
+        without.setenv("AIRFLOW_CONN_PLATFORM", "kafka://elsewhere")
+        with pytest.raises(AirflowFailException, match=r"goes on, but nobody can look at it.*expected 'process'"):
+            first.resume(left)
+    asyncio.run(trigger_of(left).on_kill())
     assert away.platform.state(away.runs[0]).text == "killed" and away.ledger.holder("shop") is None
     late = away.task(2, execution_timeout=timedelta(seconds=1))
     with pytest.raises(AirflowTaskTimeout, match=r"execution_timeout.*is cancelled"):
