@@ -21,7 +21,7 @@ from psycopg import sql
 
 from airflow_provider_cdc.ledger import Ledger
 from tests.sample import ALL
-from tests.services.process_platform import LOCAL_SETTINGS
+from tests.services.process_platform import LOCAL_SETTINGS, ProcessPlatform
 from tests.system import processes
 from tests.system.recorded_files import FilesSite
 from tests.system.verdict import doubled_commits, ledger_faults, unequal, versions
@@ -105,6 +105,7 @@ def live(postgres: Postgres, folder: Path, staged: FilesSite, away: FilesSite) -
         for dag in ("staged", "away"):
             running.trigger(dag)
         yield running
+    ProcessPlatform(folder / "platform").stop()
 
 
 def until(holds: Callable[[], object], live: LiveAirflow) -> None:

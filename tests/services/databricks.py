@@ -72,6 +72,11 @@ class Databricks(JsonServer):
             return 400, {"error_code": "INVALID_PARAMETER_VALUE", "message": str(error)}
         return 404, {"error_code": "ENDPOINT_NOT_FOUND", "message": path}
 
+    def stop(self) -> None:
+        """Stop the server and all runs."""
+        super().stop()
+        self.platform.stop()
+
     def _submit(self, request: dict[str, Any]) -> dict[str, Any]:
         from databricks.sdk.service.jobs import JobsAPI, SubmitTask
 

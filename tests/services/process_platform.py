@@ -61,9 +61,14 @@ class ProcessPlatform:
         return RunState(not running, "running" if running else "killed")
 
     def cancel(self, run: str) -> None:
-        """Kill the processes of a run."""
-        with suppress(ProcessLookupError):
+        """Kill the processes of a run, unless it has ended."""
+        if not self.state(run).ended:
             os.killpg(int((self._folder / run / "group").read_text()), signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Kill the processes of all runs."""
+        for file in self._folder.glob("*/group"):
+            self.cancel(file.parent.name)
 
 
 def _groups() -> set[int]:

@@ -79,6 +79,11 @@ class SparkOperator(JsonServer):
                 return 200, self._objects[name]
         return _status(405, "not allowed")
 
+    def stop(self) -> None:
+        """Stop the server and all drivers."""
+        super().stop()
+        self.platform.stop()
+
     def _create(self, document: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         from kubeflow_spark_api.models import SparkV1beta2SparkApplication
         from pydantic import ValidationError

@@ -7,6 +7,7 @@ import asyncio
 import json
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -130,7 +131,7 @@ async def event_of(deferred: TaskDeferred) -> dict[str, Any]:
 
 
 @pytest.fixture
-def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Away:
+def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Away]:
     demand_data()
     monkeypatch.setitem(PLATFORMS, "process", process_platform.__name__)  # type: ignore[arg-type]
     site = FilesSite(tmp_path, {})
@@ -139,7 +140,9 @@ def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Away:
     connection = {"conn_type": "process", "host": str(tmp_path / "platform")}
     monkeypatch.setenv("AIRFLOW_CONN_PLATFORM", json.dumps(connection))
     site.feed(0)
-    return Away(site)
+    made = Away(site)
+    yield made
+    made.platform.stop()
 
 
 def test_a_stop_cancels_the_run_and_the_next_request_starts_another(away: Away) -> None:
