@@ -210,7 +210,7 @@ def get_provider_info() -> dict[str, object]:
         "sensors": modules(
             "sensors.applied", "sensors.health", "sensors.lag", "sensors.received", "sensors.schema_change"
         ),
-        "triggers": modules("triggers.condition", "triggers.lease", "triggers.watcher"),
+        "triggers": modules("triggers.condition", "triggers.lease", "triggers.run", "triggers.watcher"),
         "extra-links": [f"{_PACKAGE}.surface.links.CdcPipelineLink", f"{_PACKAGE}.surface.links.CdcBatchLink"],
         "notifications": [f"{_PACKAGE}.surface.notifier.CdcNotifier"],
         "hooks": modules("hooks.canal", "hooks.kafka", "hooks.ledger", "hooks.pipeline"),

@@ -4,10 +4,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
-from airflow_provider_cdc.core.documents import TableState
-from airflow_provider_cdc.core.errors import CASCADED_ABOVE, CdcError, Transient, UnavailableError
+import pytest
+
+from airflow_provider_cdc.core.config import RunPolicy, TableRules
+from airflow_provider_cdc.core.documents import (
+    Decision,
+    DecisionAction,
+    JobDocument,
+    StagedJob,
+    StagedPlace,
+    TableState,
+)
+from airflow_provider_cdc.core.errors import CASCADED_ABOVE, CdcError, ConfigurationError, Transient, UnavailableError
 from airflow_provider_cdc.core.model.status import TableStatus
 from spark_jobs.driver.parent_tables import rows_changed, waits_above
 
@@ -46,3 +57,18 @@ def test_an_error_rebuilt_from_its_document_says_and_is_the_same() -> None:
 
 def test_an_error_without_place_and_hint_says_code_and_message_only() -> None:
     assert str(CdcError.from_document({"code": "a.b", "message": "no"})) == "[a.b] no"
+
+
+def test_a_job_with_values_that_stay_out_of_the_lake_is_not_staged_there(tmp_path: Path) -> None:
+    rules = TableRules.from_document({"shop.t": {"columns": {"unlogged": "phone"}}})
+    job = JobDocument(
+        "shop", 1, "2026-01-01T00:00:00+00:00", str(tmp_path), "debezium-json", {}, None, {}, [], RunPolicy(), rules,
+        [], [], [],
+    )  # fmt: skip
+    there = StagedPlace(str(tmp_path / "job"), {})
+    job.order = Decision(DecisionAction.REPLAY, [["t", 0, 1]], [{"value": "c2VjcmV0"}])
+    with pytest.raises(ConfigurationError, match="repaired records would be in the lake"):
+        there.stage(StagedJob("0", [], job))
+    assert list(tmp_path.iterdir()) == []
+    job.order = Decision(DecisionAction.DISCARD, [["t", 0, 1]])
+    there.stage(StagedJob("0", [], job))
