@@ -27,6 +27,7 @@ from airflow_provider_cdc.core.lake.store_kinds import store_kind
 
 # The name is part of application ids, paths and metrics: none of their separators.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_RAW = re.compile(r"\{%-?\s*raw\s*-?%\}(.*?)\{%-?\s*endraw\s*-?%\}", re.DOTALL)
 # of each section its kinds
 _SECTIONS: dict[str, tuple[type[Any], ...]] = {
     "source": tuple(SOURCES.values()),
@@ -138,7 +139,7 @@ class CdcPipeline:
 
     @classmethod
     def from_yaml(cls, path_or_text: str | Path) -> CdcPipeline:
-        """Build from a YAML file, or from YAML text.
+        """Build from a YAML file, or from YAML text. What Jinja's ``raw`` keeps from the operators' templates is plain.
 
         :param path_or_text: a path or text: what has a line break or does not end in ``.yaml`` or ``.yml`` is text
             unless a file of that name exists.
@@ -148,7 +149,7 @@ class CdcPipeline:
 
         text, where = _text(path_or_text)
         try:
-            return cls.from_dict(read_yaml(text))
+            return cls.from_dict(read_yaml(_RAW.sub(r"\1", text)))
         except ConfigurationError as error:
             raise ConfigurationError(error.problems, where=where) from None
 

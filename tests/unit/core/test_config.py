@@ -75,6 +75,18 @@ def test_a_file_that_is_not_there_is_named() -> None:
     assert refused.value.where == {"file": "missing.yaml"}
 
 
+def test_what_the_file_keeps_from_templates_is_plain_where_nothing_renders_them(tmp_path: Path) -> None:
+    """Let one file serve the operators, which render it, and the command line, which does not."""
+    secret = "{{secrets/cdc/shop}}"
+    run = {
+        "tasks": [{"new_cluster": {"spark_env_vars": {"AIRFLOW_CDC_SECRETS": f"{{% raw %}}{secret}{{%- endraw -%}}"}}}]
+    }
+    file = tmp_path / "shop.yaml"
+    file.write_text(json.dumps(minimal() | {"spark": {"submit": "databricks", "run": run}}))
+    (task,) = CdcPipeline.from_yaml(file).spark.run["tasks"]
+    assert task["new_cluster"]["spark_env_vars"] == {"AIRFLOW_CDC_SECRETS": secret}
+
+
 def test_problems_in_a_file_name_the_file(tmp_path: Path) -> None:
     file = tmp_path / "shop.yml"
     file.write_text("name: shop\n")
