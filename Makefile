@@ -56,9 +56,11 @@ ON_SPARK := tests/airflow/test_spark_engine.py::test_a_batch_on_spark_equals_the
 
 ON_PLATFORMS := tests/spark/test_kubernetes.py tests/airflow/test_platforms.py tests/airflow/test_other_platforms.py
 
+# pyspark comes as source: what is made of it is unpacked at once
+UNCOMPRESSED := --config-settings-package pyspark:--build-option=--compression=stored
 # $(call install,bin folder,arguments): by uv where it is there, else by pip
 define install
-if [ -x $(BIN)/uv ]; then $(BIN)/uv pip install --quiet --python $(1)/python $(2); \
+if [ -x $(BIN)/uv ]; then $(BIN)/uv pip install --quiet $(UNCOMPRESSED) --python $(1)/python $(2); \
 else $(1)/python -m pip install --quiet --disable-pip-version-check $(2); fi
 endef
 

@@ -221,6 +221,7 @@ def text_of(browser: Browser, selector: str) -> str:
     )
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_browser_shows_pipelines_and_one_of_them(
     server: ApiServer, browser: Browser, theme: str, tmp_path: Path

@@ -50,6 +50,7 @@ def registry(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
     assert set(server.asked.values()) == {1}, "each schema is asked for once"
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", [MAIN, NEW_LOG, FAILOVER, *[BARE, AVRO] * ALL])  # all are cut below
 def test_tables_equal_the_source_at_recorded_points_or_say_why_not(
     name: str, log: Log, registry: dict[str, str], tmp_path: Path

@@ -87,6 +87,7 @@ def test_readers_see_one_table_through_all_changes_of_its_columns(kind: str, tmp
     assert [name for name, read in ROW_READERS.items() if differing(read(table.table), rows)] == []
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("way", "group"), WAYS)
 def test_readers_find_each_row_in_its_partition(way: str, group: str, tmp_path: Path) -> None:
     rows = edge_rows(group)

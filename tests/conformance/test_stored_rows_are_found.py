@@ -23,7 +23,6 @@ from tests.sample import ALL
 
 
 @pytest.mark.sampled
-@pytest.mark.sampled
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("group", GROUPS)
 def test_each_stored_row_is_found_by_its_values(writer: str, group: str, tmp_path: Path) -> None:

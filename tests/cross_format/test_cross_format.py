@@ -110,6 +110,7 @@ def test_rows_of_every_type_arrive_equal_in_every_format(name: str, seed: int, b
     assert not wrong, "\n".join(wrong[:10])
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("seed", [2])
 @pytest.mark.parametrize("name", WITH_DDL)
 def test_rows_and_ddl_arrive_equal_in_every_format_that_carries_ddl(

@@ -14,6 +14,7 @@ from tests.histories.switched_off import CASES, expected, outcome, page_lines
 PAGE = Path(__file__).parents[2] / "docs" / "concepts" / "equal.md"
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case.kind}" for number, case in enumerate(CASES)])
 def test_the_witness_notices_a_loss_whose_fix_is_switched_off(case: Silent, log: Log, lake: Path) -> None:
     assert outcome(case, log, lake) == expected(case), case.what

@@ -62,6 +62,7 @@ def by_glue(s3: S3, tmp_path: Path) -> tuple[dict[str, str], str]:
     return {**s3.storage_options, **options}, f"{s3.create_bucket(name)}/wh/{name}/t"
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("where", ["in_postgres", "on_s3", "by_rest", "by_glue"])
 def test_a_table_is_made_merged_changed_and_maintained(where: str, request: pytest.FixtureRequest) -> None:
     options, location = request.getfixturevalue(where)

@@ -199,6 +199,7 @@ def test_spark_reads_an_iceberg_table_through_all_changes_of_its_columns(own: An
     assert differing(_of_catalog(own, table.table), rows) == {}
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("way", "groups"), [(way, (group,)) for way, group in WAYS if ALL or ONCE.get(way, group) == group]
 )

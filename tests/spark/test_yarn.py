@@ -123,7 +123,9 @@ def shop(yarn: YarnCluster, filled: Broker, s3: S3, tmp_path: Path, request: pyt
     return made
 
 
-@pytest.mark.parametrize("shop", ["client", "cluster", pytest.param("cluster, HDFS", marks=longer)], indirect=True)
+@pytest.mark.parametrize(
+    "shop", ["cluster", *(pytest.param(way, marks=longer) for way in ("client", "cluster, HDFS"))], indirect=True
+)
 def test_a_batch_is_equal_and_shows_no_secret(yarn: YarnCluster, s3: S3, shop: Shop) -> None:
     done = shop.run("sync", "--json")
     demand_equal(shop, done, s3)

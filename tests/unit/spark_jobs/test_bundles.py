@@ -34,6 +34,7 @@ def many() -> list[ApplyTask]:
     return [task(number, 50) for number in range(2000)]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("parallelism", [1, 4])
 def test_what_a_task_is_sent_stays_small_with_many_tables(many: list[ApplyTask], parallelism: int) -> None:
     tasks = many
