@@ -25,9 +25,12 @@ def marked(mark: str) -> list[int]:
 
 
 def halt(mark: str) -> list[int]:
-    """Stop the processes that carry a mark, also those that others started meanwhile, and return them."""
+    """Stop the processes that carry a mark, also those that others started meanwhile, and return them.
+
+    While a process becomes another program, it carries no mark: it is a child of one that is stopped then.
+    """
     pids: list[int] = []
-    while new := [pid for pid in marked(mark) if pid not in pids]:
+    while new := {*marked(mark), *(child for pid in pids for child in descendants(pid))}.difference(pids):
         for pid in new:
             kill(pid, signal.SIGSTOP)
         pids += new
