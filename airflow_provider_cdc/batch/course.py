@@ -60,11 +60,10 @@ class Course:
 
     def taken_back(self, batch: Batch) -> AwayBatch | None:
         """Return what an earlier process of this request left of a batch, once."""
-        back = None if self.absence is None else self.absence.back
-        if self.absence is not None and back is not None and back.seq == batch.seq:
-            self.absence.back = None
-            return back
-        return None
+        if self.absence is None or self.absence.back is None or self.absence.back.seq != batch.seq:
+            return None
+        back, self.absence.back = self.absence.back, None
+        return back
 
     def next(self, request: Request) -> Batch | BatchResult:
         """Return the batch that is to be carried out now, or the request's result if there is none."""

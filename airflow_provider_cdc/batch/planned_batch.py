@@ -81,17 +81,21 @@ class PlannedBatch:
         self.on_application: Callable[[str], None] = lambda application_id: None
         self.documents = JobMaker(pipeline, ledger, batch, kafka, self._states)
 
-    def carry_out(self) -> Result:
-        """Run the batch's engine and return its result.
-
-        :raises CdcError: the engine ended without a result.
-        """
+    def announce(self) -> None:
+        """Say that the batch begins, and which changes it can no longer read; the ledger has it from now on."""
         batch = self._batch
         self._say(f"batch {batch.seq} of {batch.pipeline}: up to {batch.records} records")
         for loss in batch.lost:
             end = "an unknown offset" if loss["end"] is None else loss["end"]
             self._say(f"lost: {loss['topic']}/{loss['partition']} from {loss['start']} up to {end}")
         self._ledger.started(self._lease, batch.seq, self.documents.engine)
+
+    def carry_out(self) -> Result:
+        """Run the batch's engine and return its result.
+
+        :raises CdcError: the engine ended without a result.
+        """
+        self.announce()
         with self._folder() as folder, tempfile.TemporaryDirectory(prefix="airflow-cdc-") as scratch:
             job, secrets = self.documents.make()
             try:

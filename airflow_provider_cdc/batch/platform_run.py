@@ -65,7 +65,7 @@ def on_platform(course: Course, run: PlannedBatch, batch: Batch) -> Result:
     if back is not None and (outcome := place_of(pipeline, back.job).result()) is not None:
         return outcome
     platform = open_platform(pipeline.spark)
-    course.ledger.started(course.lease, batch.seq, pipeline.spark.submit)
+    run.announce()
     while True:
         job = staged_job(pipeline, run, batch)
         if (outcome := job.folder.result()) is not None:

@@ -80,9 +80,12 @@ def _explained(but: int = 0) -> Iterator[None]:
 
     :param but: status that is as good as success.
     """
+    from kubernetes.client.exceptions import OpenApiException
+    from urllib3.exceptions import HTTPError
+
     try:
         yield
-    except Exception as error:  # the client has no root of its errors
+    except (OpenApiException, HTTPError) as error:  # the second kind is of a server that does not answer
         status = getattr(error, "status", None) or None
         if status != but:
             raise refused("kubernetes", _words(error), status) from None

@@ -213,10 +213,10 @@ class ProvidedFiles:
                 return
             hidden = ("_", ".")  # as Spark and Hadoop name other files than data
             files = [f"{name}/{file}" for file in below if not any(part[0] in hidden for part in file.split("/"))]
-            for file in files if below else [name]:  # each with its own columns
-                yield from self._pieces_of(store, file)
             if below and not files:
                 raise FileNotFoundError(self.path)
+            for file in files or [name]:  # each with its own columns
+                yield from self._pieces_of(store, file)
         except (OSError, pa.ArrowInvalid, SinkError, UnavailableError) as error:
             raise DataError(
                 "rebuild.files_missing",

@@ -10,12 +10,10 @@ from __future__ import annotations
 import os
 import signal
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 
 from tests.airflow.live_windows import END, HOUR, START, WINDOWS, batches, fill, things, write_pipeline
@@ -67,9 +65,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def live(postgres: Postgres, folder: Path) -> Iterator[LiveAirflow]:
     from tests.services.broker import OwnBroker
 
-    name = f"airflow_{uuid.uuid4().hex}"
-    with psycopg.connect(postgres.conninfo, autocommit=True) as server:
-        server.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
     (folder / "dags").mkdir()
     (folder / "dags" / "dags.py").write_text(DAGS)
     _copy_examples(folder / "dags")
@@ -89,8 +84,7 @@ def live(postgres: Postgres, folder: Path) -> Iterator[LiveAirflow]:
             "DDL_PIPELINE": str(folder / "asks.yaml"),
             "AIRFLOW_CONN_SHOP_KAFKA": connection({"bootstrap.servers": broker.bootstrap}),
         }
-        database = f"{postgres.conninfo.rpartition('/')[0]}/{name}"
-        with LiveAirflow(database, folder, environment) as running:
+        with LiveAirflow(postgres.new_database(), folder, environment) as running:
             yield running
 
 

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
-from psycopg import sql
 
 from airflow_provider_cdc.batch.approvals import asked_changes
 from airflow_provider_cdc.ledger import Ledger
@@ -56,14 +53,10 @@ def test_what_a_person_answers_is_carried_out(postgres: Postgres, tmp_path: Path
     site.changes["tables"] = {"shop.customers": {"columns": {"exclude": ["phone"]}}}
     assert site.sync().code == 3
     ledger = Ledger(site.document()["ledger"])
-    name = f"airflow_{uuid.uuid4().hex}"
-    with psycopg.connect(postgres.conninfo, autocommit=True) as server:
-        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     home = tmp_path / "airflow"
     (home / "dags").mkdir(parents=True)
     (home / "dags" / "asks.py").write_text(DAGS)
-    database = f"{postgres.conninfo.rpartition('/')[0]}/{name}"
-    with LiveAirflow(database, home, {**os.environ, "PIPELINE": str(site.file())}) as live:
+    with LiveAirflow(postgres.new_database(), home, {**os.environ, "PIPELINE": str(site.file())}) as live:
         live.trigger("forgotten")
         assert live.wait_for_tasks("forgotten", 1)[0][1] == "success", live.log
         assert json.loads(json.dumps(live.value("forgotten", "ask")))["batches"] == []

@@ -10,14 +10,11 @@ import os
 import signal
 import sys
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
-from psycopg import sql
 
 from airflow_provider_cdc.ledger import Ledger
 from tests.sample import ALL
@@ -86,9 +83,6 @@ def away(folder: Path) -> FilesSite:
 
 @pytest.fixture(scope="module")
 def live(postgres: Postgres, folder: Path, staged: FilesSite, away: FilesSite) -> Iterator[LiveAirflow]:
-    name = f"airflow_{uuid.uuid4().hex}"
-    with psycopg.connect(postgres.conninfo, autocommit=True) as server:
-        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     home = folder / "airflow"
     (home / "dags").mkdir(parents=True)
     (home / "dags" / "elsewhere.py").write_text(DAGS)
@@ -98,7 +92,7 @@ def live(postgres: Postgres, folder: Path, staged: FilesSite, away: FilesSite) -
     environment = {**staged.env(), **pipelines, "PYTHON": sys.executable}
     (folder / "platform").mkdir()
     (folder / "platform" / "hold").touch()
-    with LiveAirflow(f"{postgres.conninfo.rpartition('/')[0]}/{name}", home, environment) as running:
+    with LiveAirflow(postgres.new_database(), home, environment) as running:
         connection = {"connection_id": "platform", "conn_type": "process", "host": str(folder / "platform")}
         running.call("POST", "/connections", connection)  # the triggerer has to ask for it
         running.call("POST", "/pools", {"name": "narrow", "slots": 1})

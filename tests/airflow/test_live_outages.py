@@ -11,12 +11,10 @@ import os
 import signal
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 
 from airflow_provider_cdc.ledger import Ledger
@@ -119,9 +117,6 @@ def ledger() -> Iterator[Postgres]:
 
 @pytest.fixture(scope="module")
 def live(postgres: Postgres, folder: Path, broker: OwnBroker, ledger: Postgres) -> Iterator[LiveAirflow]:
-    name = f"airflow_{uuid.uuid4().hex}"
-    with psycopg.connect(postgres.conninfo, autocommit=True) as server:
-        server.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
     (folder / "dags").mkdir()
     (folder / "dags" / "dags.py").write_text(DAGS)
     for pipeline in NAMES:
@@ -134,8 +129,7 @@ def live(postgres: Postgres, folder: Path, broker: OwnBroker, ledger: Postgres) 
         "FIRST": "2026-01-01T00:00:00+00:00",
         "AIRFLOW_CONN_OWN_LEDGER": ledger.conninfo.replace("postgresql://", "postgres://"),
     }
-    database = f"{postgres.conninfo.rpartition('/')[0]}/{name}"
-    with LiveAirflow(database, folder, environment) as running:
+    with LiveAirflow(postgres.new_database(), folder, environment) as running:
         yield running
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -75,10 +74,7 @@ class Source(DbApiHook):
 
 @pytest.fixture
 def connection(postgres: Postgres) -> Iterator[psycopg.Connection[Any]]:
-    name = f"source_{uuid.uuid4().hex}"
-    with psycopg.connect(postgres.conninfo, autocommit=True) as server:
-        server.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
-    with psycopg.connect(f"{postgres.conninfo.rpartition('/')[0]}/{name}", autocommit=True) as connection:
+    with psycopg.connect(postgres.new_database(), autocommit=True) as connection:
         connection.execute("CREATE SCHEMA shop")
         connection.execute(
             "CREATE TABLE shop.things (id bigint PRIMARY KEY, name text, price numeric(10,2), weight real, born date,"

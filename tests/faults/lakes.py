@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 from airflow_provider_cdc.connections.lookup import storage_options
 from tests.faults.name_node import FailingNameNode
-from tests.faults.store import FailingStore
+from tests.faults.store import FailingServer, FailingStore
 from tests.services.azurite import Azurite
 from tests.services.google_storage import google_storage
 from tests.services.s3 import S3
@@ -63,7 +63,7 @@ class Lake:
     :param direct: how this process does: a reader that holds the interpreter would wait for the proxy in it for ever.
     """
 
-    failing: FailingStore | FailingNameNode
+    failing: FailingServer
     address: Address
     direct: Address
 

@@ -7,37 +7,13 @@ import contextlib
 import socket
 import threading
 
-from tests.faults.store import LATE_SECONDS, Weather
+from tests.faults.store import LATE_SECONDS, FailingServer
 
 _LENGTH_BYTES = 4  # before each answer
 
 
-class FailingNameNode:
-    """Passes calls on to a name node, or fails; an error of a store is an answer that is lost.
-
-    :param server: its host and port.
-    :ivar address: its own host and port.
-    """
-
-    def __init__(self, server: str) -> None:
-        host, _, port = server.partition(":")
-        self._server = (host, int(port))
-        self.weather = Weather()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def stop(self) -> None:
-        """Take no more connections."""
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+class FailingNameNode(FailingServer):
+    """Passes calls on to a name node, or fails; an error of a store is an answer that is lost."""
 
     def _serve(self, client: socket.socket) -> None:
         with client, socket.create_connection(self._server, timeout=30) as server:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import socket
 import threading
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -37,23 +38,20 @@ class Weather:
         return self.fault if self.rnd.random() < self.share else None
 
 
-class FailingStore:
-    """Passes each request on to a server, or fails; one request a connection."""
+class FailingServer(ABC):
+    """Stands before a server: passes on to it what it is asked, or fails.
 
-    def __init__(self, endpoint: str) -> None:
-        host, port = endpoint.removeprefix("http://").split(":")
+    :param server: its host and port.
+    :ivar address: its own host and port.
+    """
+
+    def __init__(self, server: str) -> None:
+        host, _, port = server.partition(":")
         self._server = (host, int(port))
         self.weather = Weather()
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.endpoint = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
-
-    def refusal(self, request: str) -> str:
-        """Return the answer with which a request is refused, empty where it is not.
-
-        :param request: its first line, as ``PUT /lake/a HTTP/1.1``.
-        """
-        return ""
 
     def stop(self) -> None:
         """Take no more connections."""
@@ -66,6 +64,25 @@ class FailingStore:
             except OSError:
                 return
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    @abstractmethod
+    def _serve(self, client: socket.socket) -> None:
+        """Serve a connection, and close it."""
+
+
+class FailingStore(FailingServer):
+    """Passes each request on to an object store, or fails; one request a connection."""
+
+    def __init__(self, endpoint: str) -> None:
+        super().__init__(endpoint.removeprefix("http://"))
+        self.endpoint = f"http://{self.address}"
+
+    def refusal(self, request: str) -> str:
+        """Return the answer with which a request is refused, empty where it is not.
+
+        :param request: its first line, as ``PUT /lake/a HTTP/1.1``.
+        """
+        return ""
 
     def _serve(self, client: socket.socket) -> None:
         with client:

@@ -11,9 +11,11 @@ import pytest
 
 from airflow_provider_cdc.core.lake.object_store import Objects
 
+LEFT = ["data/new folder/a.bin"]
 
-def demand_contract(objects: Objects) -> None:
-    """Go through the contract on a store that has nothing below its root."""
+
+def left_by_contract(objects: Objects) -> list[str]:
+    """Go through the contract on a store that has nothing below its root; return the names that are left."""
     assert objects.names("") == objects.folders("") == objects.names("log") == []
     assert objects.entries("log") == ([], []) and not objects.holds_any("log")
     assert objects.read("log/1/claim.json") is None
@@ -22,6 +24,7 @@ def demand_contract(objects: Objects) -> None:
     _listed(objects)
     _opened(objects)
     _removed(objects)
+    return objects.names("")
 
 
 def _written(objects: Objects) -> None:
@@ -46,6 +49,8 @@ def _listed(objects: Objects) -> None:
     assert objects.names("log/10") == ["a/b.json"]
     assert objects.names("") == [f"log/{name}" for name in objects.names("log")]
     assert objects.read("log/10") is None, "it is a folder"
+    file = "log/end.json"
+    assert objects.names(file) == [] and objects.entries(file) == ([], []) and not objects.holds_any(file)
     assert objects.holds_any("log/10") and not objects.holds_any("log/3")
 
 
@@ -70,5 +75,7 @@ def _removed(objects: Objects) -> None:
     assert not objects.holds_any("log/1") and objects.holds_any("log/10")
     objects.delete_all("log/10/a", traces=True)
     assert objects.holds_any("log") and objects.folders("log") in (["2"], ["10", "2"])
+    objects.delete_all("log/end.json")
+    assert objects.read("log/end.json") == b"ends", "it is not a folder"
     objects.delete_all("log", traces=True)
-    assert objects.names("log") == [] and objects.names("data") == ["new folder/a.bin"]
+    assert objects.names("log") == []

@@ -12,16 +12,16 @@ from threading import Thread
 import pytest
 
 from airflow_provider_cdc.core.lake.object_store import open_objects
-from tests.object_store.objects_contract import demand_contract
+from tests.object_store.objects_contract import LEFT, left_by_contract
 from tests.services.s3 import S3
 
 
 def test_a_local_disk_keeps_the_contract(tmp_path: Path) -> None:
-    demand_contract(open_objects(str(tmp_path / "lake"), {}))
+    assert left_by_contract(open_objects(str(tmp_path / "lake"), {})) == LEFT
 
 
 def test_s3_keeps_the_contract(s3: S3) -> None:
-    demand_contract(open_objects(f"{s3.create_bucket('objects')}/a lake", s3.storage_options))
+    assert left_by_contract(open_objects(f"{s3.create_bucket('objects')}/a lake", s3.storage_options)) == LEFT
 
 
 def test_a_disk_without_links_has_one_creator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,7 +29,7 @@ def test_a_disk_without_links_has_one_creator(tmp_path: Path, monkeypatch: pytes
         raise OSError(errno.EPERM, "no links")
 
     monkeypatch.setattr(os, "link", refuse)
-    demand_contract(open_objects(str(tmp_path), {}))
+    assert left_by_contract(open_objects(str(tmp_path), {})) == LEFT
 
 
 def test_folders_above_go_only_where_they_are_empty(tmp_path: Path) -> None:

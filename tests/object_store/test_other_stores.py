@@ -25,7 +25,7 @@ from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.airflow.shop import Shop, until
 from tests.locations import table_location
-from tests.object_store.objects_contract import demand_contract
+from tests.object_store.objects_contract import LEFT, left_by_contract
 from tests.services.azurite import Azurite
 from tests.services.broker import Broker
 from tests.services.google_storage import google_storage
@@ -87,7 +87,7 @@ def options(store: OtherStore, monkeypatch: pytest.MonkeyPatch) -> dict[str, str
 
 
 def test_a_store_keeps_the_contract(store: OtherStore, options: dict[str, str]) -> None:
-    demand_contract(open_objects(f"{store.root}-0".replace(" ", "_"), options))
+    assert left_by_contract(open_objects(f"{store.root}-0".replace(" ", "_"), options)) == LEFT
 
 
 def test_a_table_s_files_are_written_and_read(store: OtherStore, options: dict[str, str]) -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -19,13 +18,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def database(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
-    from tests.services.postgres import PASSWORD, USER, sql
+    from tests.services.postgres import PASSWORD, USER
 
-    name = f"source_{uuid.uuid4().hex}"
-    with psycopg.connect(postgres.conninfo, autocommit=True) as server:
-        server.execute(sql(f"CREATE DATABASE {name}"))
+    conninfo = postgres.new_database()
     document = {"conn_type": "postgres", "host": "127.0.0.1", "port": postgres.port, "login": USER}
-    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", json.dumps({**document, "password": PASSWORD, "schema": name}))
-    with psycopg.connect(f"{postgres.conninfo.rpartition('/')[0]}/{name}", autocommit=True) as connection:
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_SHOP_DB", json.dumps({**document, "password": PASSWORD, "schema": conninfo.rpartition("/")[2]})
+    )
+    with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute("CREATE SCHEMA app")
         yield connection

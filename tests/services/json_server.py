@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import json
 import threading
+from abc import ABC, abstractmethod
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+Answer = tuple[int, dict[str, Any]]
 
-class JsonServer:
+
+class JsonServer(ABC):
     """A server that is ready when the constructor returns.
 
     It keeps the documents that it was sent. What ``answers`` has comes in place of its own answers.
@@ -18,7 +21,7 @@ class JsonServer:
 
     def __init__(self) -> None:
         self.documents: list[dict[str, Any]] = []
-        self.answers: list[tuple[int, dict[str, Any]]] = []
+        self.answers: list[Answer] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
@@ -26,13 +29,13 @@ class JsonServer:
     def port(self) -> int:
         return self._server.server_port
 
-    def answer(self, method: str, path: str, document: dict[str, Any], login: str) -> tuple[int, dict[str, Any]]:
-        """Return status and document of the answer.
+    @abstractmethod
+    def answer(self, method: str, path: str, document: dict[str, Any], login: str) -> Answer | None:
+        """Return status and document of the answer, None for one that is lost.
 
         document: of the request, or the parameters of its address.
         login: the header ``Authorization``.
         """
-        raise NotImplementedError
 
     def stop(self) -> None:
         """Stop the server."""
@@ -48,11 +51,14 @@ def _handler(server: JsonServer) -> type[BaseHTTPRequestHandler]:
             if document is None:
                 document = {name: values[0] for name, values in parse_qs(address.query).items()}
             server.documents.append(document)
-            status, body = (
+            answer = (
                 server.answers.pop(0)
                 if server.answers
                 else server.answer(self.command, address.path, document, self.headers["Authorization"] or "")
             )
+            if answer is None:
+                return
+            status, body = answer
             content = json.dumps(body).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

@@ -9,6 +9,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import LiteralString, cast
@@ -129,6 +130,13 @@ class Postgres(Service):
         )
         if run.returncode:
             raise NotAvailable(f"{program.name} failed:\n{run.stdout}{run.stderr}")
+
+    def new_database(self) -> str:
+        """Create a database that nobody else uses; return how to connect to it, its name behind the last slash."""
+        name = f"t{uuid.uuid4().hex}"
+        with psycopg.connect(self.conninfo, autocommit=True) as connection:
+            connection.execute(sql(f"CREATE DATABASE {name}"))
+        return f"{self.conninfo.rpartition('/')[0]}/{name}"
 
     def stop(self) -> None:
         """Stop the server and delete its data."""

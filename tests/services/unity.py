@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote
+
+from tests.services.json_server import Answer, JsonServer
 
 _API = "/api/2.1/unity-catalog"
 _TABLE = {"name", "catalog_name", "schema_name", "table_type", "data_source_format"}  # required, as the document says
@@ -20,7 +19,7 @@ _TYPES = frozenset(
 )
 
 
-class UnityServer:
+class UnityServer(JsonServer):
     """One catalog, with the schemas and tables that are made in it.
 
     created: names of tables that were created, each time.
@@ -34,63 +33,40 @@ class UnityServer:
         self.tables: dict[str, dict[str, Any]] = {}
         self.created: list[str] = []
         self._lost = ""
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def _serve(self) -> None:
-                body = self.rfile.read(int(self.headers.get("content-length") or 0))
-                if self.headers.get("authorization") != f"Bearer {server.token}":
-                    return self._send(401, {"error_code": "UNAUTHENTICATED", "message": "no valid token"})
-                status, content = server._answer(self.command, self.path, json.loads(body) if body else {})
-                lost, server._lost = server._lost, "" if server._lost == self.command else server._lost
-                if lost != self.command:
-                    self._send(status, content)
-
-            def _send(self, status: int, content: dict[str, Any]) -> None:
-                data = json.dumps(content).encode()
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            do_GET = do_POST = do_DELETE = _serve
-
-            def log_message(self, format: str, *arguments: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        super().__init__()
+        self.address = f"http://127.0.0.1:{self.port}"
 
     def lose(self, method: str) -> None:
         """Carry out the next request of a method without an answer."""
         self._lost = method
 
-    def stop(self) -> None:
-        """Stop the server."""
-        self._server.shutdown()
-        self._server.server_close()
+    def answer(self, method: str, path: str, document: dict[str, Any], login: str) -> Answer | None:
+        """Answer as the API does."""
+        if login != f"Bearer {self.token}":
+            return 401, {"error_code": "UNAUTHENTICATED", "message": "no valid token"}
+        answer = self._answer(method, path, document)
+        if self._lost != method:
+            return answer
+        self._lost = ""
+        return None
 
-    def _answer(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        parts = urlsplit(path)
-        route, _, name = parts.path.removeprefix(f"{_API}/").partition("/")
-        query = {key: values[0] for key, values in parse_qs(parts.query).items()}
+    def _answer(self, method: str, path: str, document: dict[str, Any]) -> Answer:
+        route, _, name = path.removeprefix(f"{_API}/").partition("/")
         if route == "schemas" and method == "POST":
-            return self._create_schema(body)
+            return self._create_schema(document)
         if route != "tables":
             return _error(404, "NOT_FOUND", "no such route")
         if method == "POST":
-            return self.create_table(body)
+            return self.create_table(document)
         if not name:
-            prefix = f"{query['catalog_name']}.{query['schema_name']}."
+            prefix = f"{document['catalog_name']}.{document['schema_name']}."
             return 200, {"tables": [table for full, table in self.tables.items() if full.startswith(prefix)]}
         full = unquote(name)
         if full not in self.tables:
             return _error(404, "TABLE_NOT_FOUND", f"table not found: {full}")
         return (200, self.tables.pop(full) and {}) if method == "DELETE" else (200, self.tables[full])
 
-    def _create_schema(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def _create_schema(self, body: dict[str, Any]) -> Answer:
         if body["catalog_name"] != self.catalog:
             return _error(404, "CATALOG_NOT_FOUND", "catalog not found")
         if body["name"] in self.schemas:
@@ -98,7 +74,7 @@ class UnityServer:
         self.schemas[body["name"]] = body
         return 200, {**body, "full_name": f"{self.catalog}.{body['name']}"}
 
-    def create_table(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def create_table(self, body: dict[str, Any]) -> Answer:
         """Return status and content of the answer to a request for a table."""
         if body["catalog_name"] != self.catalog or body["schema_name"] not in self.schemas:
             return _error(404, "SCHEMA_NOT_FOUND", "schema not found")
@@ -119,5 +95,5 @@ class UnityServer:
         return 200, self.tables[full]
 
 
-def _error(status: int, code: str, message: str) -> tuple[int, dict[str, Any]]:
+def _error(status: int, code: str, message: str) -> Answer:
     return status, {"error_code": code, "message": message}

@@ -133,7 +133,7 @@ async def event_of(deferred: TaskDeferred) -> dict[str, Any]:
 @pytest.fixture
 def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Away]:
     demand_data()
-    monkeypatch.setitem(PLATFORMS, "process", process_platform.__name__)  # type: ignore[arg-type]
+    monkeypatch.setitem(PLATFORMS, "process", process_platform.__name__)
     site = FilesSite(tmp_path, {})
     (tmp_path / "platform").mkdir()
     site.changes = {"policy": {"engine": "auto"}, "spark": {"submit": "process", "connection": "platform"}}

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-PLATFORMS: Mapping[str, str] = {
+PLATFORMS: dict[str, str] = {
     "databricks": "airflow_provider_cdc.platforms.databricks",
     "kubernetes": "airflow_provider_cdc.platforms.kubernetes",
 }

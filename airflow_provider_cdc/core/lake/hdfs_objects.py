@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -90,17 +90,22 @@ class HdfsObjects:
             self._client.delete(self._path(name))
 
     def delete_all(self, folder: str, *, traces: bool = False) -> None:  # noqa: D102
-        with _as_os_error():
-            self._client.delete(self._path(folder), recursive=True)
+        with suppress(FileNotFoundError), _as_os_error():
+            if self._client.get_file_info(self._path(folder)).isdir:
+                self._client.delete(self._path(folder), recursive=True)
 
     def _path(self, name: str) -> str:
         return "/" + "/".join(filter(None, (self._root, name)))
 
     def _listed(self, folder: str, deep: bool) -> list[Any]:
-        """Return folders and files; of an upload that is under way, or was killed, nothing is there."""
+        """Return folders and files; of an upload that is under way, or was killed, nothing is there.
+
+        HDFS lists a file as itself.
+        """
+        path = self._path(folder)
         try:
             with _as_os_error():
-                listed = self._client.list_status(self._path(folder), recursive=deep)
+                listed = [one for one in self._client.list_status(path, recursive=deep) if one.path != path]
                 return [status for status in listed if status.isdir or not _PART.search(status.path)]
         except FileNotFoundError:
             return []

@@ -11,15 +11,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import yaml
-from psycopg import sql
 
 from airflow_provider_cdc.ledger import Ledger
 from tests.airflow.live import LiveAirflow, connection
@@ -198,9 +195,6 @@ def ground(pipelines: Mapping[str, Mapping[str, Any]]) -> Iterator[Ground]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cdc-drill-")))
         postgres = Postgres()
         stack.callback(postgres.stop)
-        database = f"airflow_{uuid.uuid4().hex}"
-        with psycopg.connect(postgres.conninfo, autocommit=True) as server:
-            server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
         broker = stack.enter_context(OwnBroker())
         for name, settings in pipelines.items():
             write_pipeline(folder, name, settings)
@@ -217,8 +211,7 @@ def ground(pipelines: Mapping[str, Mapping[str, Any]]) -> Iterator[Ground]:
             "AIRFLOW__METRICS__STATSD_ON": "True",
             "AIRFLOW__METRICS__STATSD_PORT": str(metrics.port),
         }
-        conninfo = f"{postgres.conninfo.rpartition('/')[0]}/{database}"
-        live = stack.enter_context(LiveAirflow(conninfo, folder, environment))
+        live = stack.enter_context(LiveAirflow(postgres.new_database(), folder, environment))
         on = Ground(folder, broker, live, metrics)
         on.define(broker.sasl_settings())
         yield on

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,13 +21,9 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def new_database(request: pytest.FixtureRequest) -> str:
     """Return a new database of the PostgreSQL server."""
-    psycopg = pytest.importorskip("psycopg", reason="the PostgreSQL driver psycopg is not installed")
-    server = request.getfixturevalue("postgres")
-    name = f"t{uuid.uuid4().hex}"
-    with psycopg.connect(server.conninfo, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    head, _, _ = server.url.rpartition("/")
-    return f"{head}/{name}"
+    pytest.importorskip("psycopg", reason="the PostgreSQL driver psycopg is not installed")
+    conninfo: str = request.getfixturevalue("postgres").new_database()
+    return conninfo.replace("postgresql://", "postgresql+psycopg://")
 
 
 @pytest.fixture
