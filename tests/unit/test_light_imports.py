@@ -105,3 +105,13 @@ def test_options_that_are_checked_alone_load_no_data_library(tmp_path: Path) -> 
     planned += "options = {'timezone': 'Asia/Shanghai', 'lower_case_table_names': '1'}\n"
     planned += "assert is_planned_unopened('canal-json', options)"
     assert not loaded(planned, tmp_path) & {*HEAVY, "numpy"}
+
+
+def test_a_batch_loads_no_library_that_only_some_pipelines_need(tmp_path: Path) -> None:
+    """Expressions, other sinks, clients of stores, Avro: some cost 0.1 s of every batch."""
+    code = "from spark_jobs.workers.task_transport import shut_out_pandas\nshut_out_pandas()\n"
+    code += "import spark_jobs.driver.run_batch, spark_jobs.tasks.apply, spark_jobs.tasks.land\n"
+    code += "import spark_jobs.sinks.delta.sink"
+    modules = loaded(code, tmp_path)
+    assert "deltalake" in modules
+    assert not modules & {"sqlglot", "pyiceberg", "fastavro", "boto3", "hdfs_native", "obstore", "pandas", "pyspark"}

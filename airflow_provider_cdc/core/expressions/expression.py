@@ -16,7 +16,6 @@ from airflow_provider_cdc.core.expressions.binding import bind, column_named
 from airflow_provider_cdc.core.expressions.errors import ExpressionError
 from airflow_provider_cdc.core.expressions.nodes import Call, ColumnName, Node, walk
 from airflow_provider_cdc.core.expressions.rows import Batch, Rows, array_of
-from airflow_provider_cdc.core.expressions.syntax import read
 from airflow_provider_cdc.core.expressions.typed import Typed
 
 _PARSED = 256  # expressions: one rule may be that of thousands of tables
@@ -78,7 +77,7 @@ def parse(text: str) -> Expression:
 
     :raises ExpressionError: it is not one, or has parts that are not supported.
     """
-    return Expression(text, read(text))
+    return Expression(text, _read(text))
 
 
 @lru_cache(maxsize=_PARSED)
@@ -87,8 +86,15 @@ def parse_condition(text: str) -> Expression:
 
     :raises ExpressionError: it is not one, or has parts that are not supported.
     """
-    node = read(text)
+    node = _read(text)
     return Expression(text, Call(node.position, "AND", (node,)))
+
+
+def _read(text: str) -> Node:
+    # the parser takes 0.1 s to import, and most pipelines have no expression
+    from airflow_provider_cdc.core.expressions.syntax import read
+
+    return read(text)
 
 
 def _evaluated(part: Typed, columns: Mapping[str, Column], begin: int, count: int) -> Iterator[Rows]:
