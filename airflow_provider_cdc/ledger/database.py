@@ -135,7 +135,7 @@ def _explained(error: Exception, url: URL, where: dict[str, Any]) -> CdcError:
             "ledger.unavailable", f"the ledger's database does not answer: {reason}", where=where,
             hint="check that it runs, can be reached from here and has free space",
         )  # fmt: skip
-    if isinstance(error, (exc.DataError, UnicodeError)):
+    if isinstance(error, (exc.DataError, ValueError)):
         return LedgerError(
             "ledger.value_refused", f"the ledger's database cannot hold a name or a document: {reason}", where=where,
             hint="a name in the log has characters that this database rejects; leave its table out with tables.exclude",

@@ -310,10 +310,10 @@ class BatchOperator(PipelineOperator):
     def _fill(self, events: Any, outlet: object, pipeline: CdcPipeline, due: AssetEvents | None) -> bool:
         """Add what is due to one outlet; return whether the outlet stays."""
         if isinstance(outlet, AssetAlias):
-            from airflow_provider_cdc.surface.assets import cdc_asset
+            from airflow_provider_cdc.surface.assets import cdc_asset, table_extra
 
             for (database, table), extra in {} if due is None else due.tables.items():
-                events[outlet].add(cdc_asset(pipeline, f"{database}.{table}"), extra=extra)
+                events[outlet].add(cdc_asset(pipeline, f"{database}.{table}"), extra=table_extra(extra))
             return True
         if not isinstance(outlet, Asset):
             return True

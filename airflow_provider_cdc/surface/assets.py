@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
@@ -29,6 +30,18 @@ def cdc_asset(pipeline: CdcPipeline | str, table: str | None = None) -> Asset:
     parts = [name] if table is None else [name, *table.split(".", 1)]
     uri = f"{SCHEME}://{'/'.join(quote(part, safe='') for part in parts)}"
     return Asset(name=uri, uri=uri, group=SCHEME)  # names are unique: that of a pipeline alone may be taken
+
+
+def table_extra(extra: dict[str, Any]) -> dict[str, Any]:
+    """Return the extra of a table's event, as the release of Airflow takes it.
+
+    Airflow 3.0 makes a key of the extra of an alias's event (``register_asset_changes_in_db``), so it takes no dicts.
+    """
+    from airflow import __version__
+
+    if not __version__.startswith("3.0."):
+        return extra
+    return {name: json.dumps(value) if isinstance(value, dict) else value for name, value in extra.items()}
 
 
 def create_asset(*, pipeline: str, table: str | None = None, extra: dict[str, Any] | None = None) -> Asset:

@@ -22,4 +22,12 @@ def bag_of(folder: str) -> Any:
         from airflow.dag_processing.dagbag import DagBag
     except ImportError:  # Airflow before 3.2
         from airflow.models.dagbag import DagBag
-    return DagBag(folder)
+    bag = DagBag(folder)
+    if hasattr(bag, "sync_to_db"):  # there a task's run is refused whose assets are not known yet
+        from airflow.dag_processing.bundles.manager import DagBundlesManager
+
+        bundles = DagBundlesManager()
+        bundles.sync_bundles_to_db()
+        name = next(bundle.name for bundle in bundles.get_all_dag_bundles() if str(bundle.path) == folder)
+        bag.sync_to_db(name, None)
+    return bag

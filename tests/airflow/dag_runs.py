@@ -13,6 +13,9 @@ from typing import Any
 
 from tests.airflow import dag_steps
 from tests.airflow.dag_steps import Step
+from tests.airflow.installed import has_airflow
+
+_TOO_NEW = set() if has_airflow(3, 1) else {"shop_approval.py", "shop_decisions.py"}  # examples that ask a person
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ def run_steps(folder: Path, dags: Path, steps: Mapping[str, Step], environment: 
             ]
         ),
     }
-    environment = {**environment, **own}
+    environment = {**environment, **own, "COLUMNS": "1000"}  # older releases wrap errors in their logs
     file = dag_steps.write(folder / "steps.json", list(steps.values()))
     run = subprocess.run(
         [sys.executable, str(Path(dag_steps.__file__)), str(dags), str(file)],
@@ -65,7 +68,10 @@ def run_steps(folder: Path, dags: Path, steps: Mapping[str, Step], environment: 
     results = [_result(part) for part in parts]
     assert len(results) == len(steps), run.stdout[-5000:]
     loaded = [line for line in run.stdout.splitlines() if line.startswith(f'{dag_steps.RESULT}{{"import_errors"')]
-    assert {*loaded} == {f'{dag_steps.RESULT}{{"import_errors": {{}}}}'}, loaded
+    assert loaded
+    for line in loaded:
+        errors = json.loads(line.removeprefix(dag_steps.RESULT))["import_errors"]
+        assert not [error for file, error in errors.items() if Path(file).name not in _TOO_NEW], errors
     return dict(zip(steps, results, strict=True))
 
 

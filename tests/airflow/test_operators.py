@@ -149,7 +149,8 @@ def test_each_batch_sends_its_cut_and_each_changed_table_its_version(ran: dict[s
     assert set(tables) == {f"cdc://shop/{line['database']}/{line['table']}" for line in _changed(first)}
     customers = tables["cdc://shop/shop/customers"]
     assert (customers["version"], customers["table"], customers["seq"]) == (0, "shop.customers", 1)
-    assert customers["rows"] == {"upserts": _line(first, "customers")["upserts"], "deletes": 0}
+    rows = customers["rows"] if has_airflow(3, 1) else json.loads(customers["rows"])  # 3.0 takes no dict
+    assert rows == {"upserts": _line(first, "customers")["upserts"], "deletes": 0}
     assert [extra["seq"] for _, extra in second.events] == [2] * len(second.events) != []
     assert second.extras("cdc://shop/shop/customers")[0]["version"] == 1
 

@@ -7,7 +7,13 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
-from airflow_provider_cdc.surface.assets import cdc_asset, convert_asset_to_openlineage, create_asset, sanitize_uri
+from airflow_provider_cdc.surface.assets import (
+    cdc_asset,
+    convert_asset_to_openlineage,
+    create_asset,
+    sanitize_uri,
+    table_extra,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,3 +47,10 @@ def test_any_other_uri_is_refused(uri: str) -> None:
 def test_lineage_names_an_asset_as_the_symlinks_of_its_batches_do(table: str | None, name: str) -> None:
     dataset = convert_asset_to_openlineage(cdc_asset("shop.eu", table), None)
     assert (dataset.namespace, dataset.name) == ("cdc://shop.eu", name)
+
+
+@pytest.mark.parametrize(("release", "rows"), [("3.0.6", '{"upserts": 2}'), ("3.1.8", {"upserts": 2})])
+def test_airflow_3_0_gets_an_extra_without_dicts(release: str, rows: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It fails a task of which one of an alias's events has some."""
+    monkeypatch.setattr("airflow.__version__", release)
+    assert table_extra({"seq": 1, "rows": {"upserts": 2}, "proof": None}) == {"seq": 1, "rows": rows, "proof": None}
