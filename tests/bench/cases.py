@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.bench.contestants import (
     CLEARED,
+    Afternoon,
     Arena,
     Bare,
     BareEnvelope,
@@ -32,7 +33,7 @@ from tests.bench.formats_data import TABLE, Orders, case_names, pipeline_of, rec
 from tests.bench.large_target import LAYOUT_CHANGES, Changes, LayoutChange, Snapshot
 from tests.bench.modes import MODED, check
 from tests.bench.producing import produce
-from tests.bench.report import MODE_CASE, say
+from tests.bench.report import MODE_CASE, afternoon_case, say
 from tests.bench.rounds import Rounds
 from tests.bench.structure import SCHEMA_TOPIC
 from tests.cross_format.writers import registry_of
@@ -81,6 +82,8 @@ class Cases:
             self._snapshot(self._options.snapshot)
         for name in case_names():
             self._format(name, self._options.format_changes)
+        for tables in self._options.tables:
+            self._afternoon(tables, self._options.changes)
 
     # ---- rules and modes
 
@@ -199,11 +202,31 @@ class Cases:
             )
             arena.ranges = self._produce(case, {rows: 2}, records_of(name, writer, orders, changes, 2))
             spark, inline = Ours(arena), Inline(arena)
-            truth = {TABLE: typed(name, orders.content)}
+            truth = {TABLE: typed(name, orders.content[TABLE])}
             self._rounds.warm_up(spark)
             self._rounds.compete(case, [spark, inline], changes, lambda: truth)
             self._rounds.compete(case, [Land(arena, inline), FormatEnvelope(arena)], changes, None)
             self._rounds.compete(case, [Decode(arena, inline), Plain(arena, inline)], changes, None)
+
+    def _afternoon(self, tables: int, changes: int) -> None:
+        """Measure Canal's flat JSON beside what is written for it in an afternoon."""
+        case = afternoon_case(tables)
+        if not self._rounds.selects(case):
+            return
+        name, names = "canal-json", [f"{TABLE}_{number:05d}" for number in range(1, tables + 1)]
+        orders, writer, rows = Orders(names), writer_of(name), {f"bench.{name}.rows": 2}
+        with self._topics(rows):
+            arena = Arena(
+                self._folder,
+                self._broker.bootstrap,
+                names,
+                pipeline=pipeline_of(name, writer),
+                policy=self._options.policy,
+            )
+            arena.ranges = self._produce(case, rows, records_of(name, writer, orders, changes, 2))
+            truth = {table: typed(name, content) for table, content in orders.content.items()}
+            self._rounds.warm_up(Ours(arena))
+            self._rounds.compete(case, [Inline(arena), Afternoon(arena)], changes, lambda: truth)
 
     # ---- one source
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from airflow_provider_cdc.engine.jars import fetch, jar_cache, lock_of
 from airflow_provider_cdc.engine.java import find_java
 from tests.bench.structure import DATA_TOPICS, DATABASE, SCHEMA_TOPIC
+from tests.cross_format.canal_values import ZONE
 from tests.services.spark_cluster import SparkCluster
 
 HERE = Path(__file__).parent
@@ -233,6 +234,16 @@ class HandWritten(Contestant):
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
+
+
+class Afternoon(Contestant):
+    """The job of `afternoon.py`, without Spark."""
+
+    name = "afternoon's job"
+
+    def command(self) -> list[str]:
+        job = str(HERE / "afternoon.py")
+        return [sys.executable, job, self.arena.bootstrap, self.arena.ranges_text, str(self.root), ZONE]
 
 
 class Bare(Contestant):

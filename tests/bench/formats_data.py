@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -66,22 +66,29 @@ def writer_of(name: str) -> Writer:
 
 @dataclass
 class Orders:
-    """A deterministic workload: inserts (45 %), updates (45 %), deletes (10 %) of one table.
+    """A deterministic workload: inserts (45 %), updates (45 %), deletes (10 %) of some tables of one structure.
 
-    content: the rows that are there after the events given out so far, by key.
+    content: the rows that are there after the events given out so far, by table and key.
     """
 
+    tables: Sequence[str] = (TABLE,)
     seed: int = 1
-    content: dict[int, Image] = field(default_factory=dict)
+    content: dict[str, dict[int, Image]] = field(default_factory=dict)
 
     def events(self, changes: int) -> Iterator[Event]:
-        """Give out the CREATE TABLE and so many row changes."""
+        """Give out a CREATE TABLE of each table and so many row changes."""
         chance = random.Random(self.seed)
-        schema = structure([CREATE], TABLE)
-        assert schema is not None
-        yield Event(1, 1, 4, START_MS, START_MS, 1, Ddl(CREATE, DATABASE, TABLE, schema))
-        keys: list[int] = []
-        for number in range(2, changes + 2):
+        schemas, keys_of = {}, {}
+        for number, table in enumerate(self.tables, 1):
+            create = create_of(table)
+            schema = structure([create], table)
+            assert schema is not None
+            schemas[table], keys_of[table], self.content[table] = schema, list[int](), {}
+            yield Event(number, 1, 4, START_MS, START_MS, number, Ddl(create, DATABASE, table, schema))
+        first = len(self.tables) + 1
+        for number in range(first, changes + first):
+            table = self.tables[number % len(self.tables)]
+            schema, keys, content = schemas[table], keys_of[table], self.content[table]
             what = chance.random()
             if what < 0.45 or not keys:
                 key = number
@@ -90,18 +97,18 @@ class Orders:
             else:
                 index = chance.randrange(len(keys))
                 key = keys[index]
-                before = self.content[key]
+                before = content[key]
                 after = {**before, **_changed(chance)} if what < 0.9 else None
                 if after is None:
                     keys[index] = keys[-1]
                     keys.pop()
             if after is None:
-                del self.content[key]
+                del content[key]
             else:
-                self.content[key] = after
+                content[key] = after
             op = "insert" if before is None else "delete" if after is None else "update"
             time = START_MS + number // 100 * 1000
-            row = Row(op, DATABASE, TABLE, schema, before, after)
+            row = Row(op, DATABASE, table, schema, before, after)
             yield Event(number, 1 + number // 100_000, 4 + 200 * number, time, START_MS + number, number, row)
 
     @staticmethod
@@ -126,6 +133,11 @@ def _changed(chance: random.Random) -> dict[str, int | Decimal | str]:
         "status": chance.randrange(8),
         "updated": f"2026-07-{1 + chance.randrange(28):02d} 01:02:{chance.randrange(60):02d}",
     }
+
+
+def create_of(table: str) -> str:
+    """Return the statement that makes a table."""
+    return CREATE.replace(TABLE, table, 1)
 
 
 def typed(name: str, content: Mapping[int, Image]) -> pa.Table:

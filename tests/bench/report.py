@@ -20,6 +20,12 @@ _BEGIN = time.monotonic()
 MODE_CASE = "rules and modes, filled"
 RULES_LIMIT = 1.25  # of a mirror's apply
 MODE_LIMITS = {"append": 1.1, "soft_delete": 1.1, "history": 1.6}  # of a mirror's batch of the same changes
+AFTERNOON_LIMITS = {1: 1.35, 100: 1.5, 1_000: 1.8}  # by tables: of the CPU time of `afternoon.py`
+
+
+def afternoon_case(tables: int) -> str:
+    """Return the name of a case of Canal's flat JSON."""
+    return f"canal-json, {tables} tables" if tables > 1 else "canal-json, one table"
 
 
 def say(text: str) -> None:
@@ -119,6 +125,10 @@ def targets(figures: Figures) -> list[Target]:
     for who, name, limit in limits:
         ratio = figures.ratio((MODE_CASE, who), (MODE_CASE, "mirror"), name)
         result.append(Target(f"{MODE_CASE}: {who} against a mirror, {name}", ratio, limit))
+    for count, limit in AFTERNOON_LIMITS.items():
+        case = afternoon_case(count)
+        ratio = figures.ratio((case, "sync inline"), (case, "afternoon's job"), "cpu")
+        result.append(Target(f"{case}: sync inline against an afternoon's job, cpu", ratio, limit))
     for kind in ("one table", "one table, plain"):
         ratio = figures.ratio((f"{kind}, empty", "land alone"), (f"{kind}, empty", "bare loop, envelope"), "cpu")
         result.append(Target(f"{kind}: land against the bare consumer with envelopes, cpu", ratio, 2.5))
