@@ -190,7 +190,7 @@ class PlannedBatch:
             paths[1].unlink(missing_ok=True)
             paths[0].write_text(json.dumps(job.document()), encoding="utf-8")
         name = f"{job.pipeline} {job.seq}"
-        with self._say.engine() as show:
+        with self.followed() as on_progress:
             task = EngineTask(
                 *paths,
                 secrets,
@@ -201,7 +201,7 @@ class PlannedBatch:
                 job.session,
                 self.started_application,
                 session_on_s3=job.session and job.on_s3,
-                on_progress=self._recording(show),
+                on_progress=on_progress,
             )
             if self.documents.engine == "inline":
                 from airflow_provider_cdc.engine.inline import run_inline
@@ -211,8 +211,9 @@ class PlannedBatch:
 
             return run_spark(task, self._pipeline.spark)
 
-    def _recording(self, show: Callable[[Progress], None]) -> Callable[[Progress], None]:
-        """Return what takes the engine's progress each second, and now and then records it in the ledger."""
+    @contextmanager
+    def followed(self) -> Iterator[Callable[[Progress], None]]:
+        """Return what takes how far the engine is, shows it, and now and then records it in the ledger."""
         due = time.monotonic() + _FIRST_RECORD
 
         def take(progress: Progress) -> None:
@@ -221,6 +222,8 @@ class PlannedBatch:
             if time.monotonic() >= due:
                 due = time.monotonic() + _RECORD_EACH
                 with suppress(CdcError):  # the batch does not depend on it
-                    self._ledger.progressed(self._lease, self._batch.seq, progress.document())
+                    lease = self._lease
+                    self._ledger.progressed(lease.pipeline, lease.token, self._batch.seq, progress.document())
 
-        return take
+        with self._say.engine() as show:
+            yield take

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from airflow_provider_cdc.batch.staged_job import place_of, staged_job
-from airflow_provider_cdc.core.documents import Result, StagedPlace
+from airflow_provider_cdc.core.documents import Progress, Result, StagedPlace
 from airflow_provider_cdc.core.errors import UnavailableError
 from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.core.plain_data import Document
@@ -72,7 +72,8 @@ def on_platform(course: Course, run: PlannedBatch, batch: Batch) -> Result:
             return outcome
         submitted = platform.submit(job.submission)
         run.started_application(submitted)
-        state = _ended(course, platform, AwayBatch(batch.seq, submitted, job.folder.address))
+        with run.followed() as show:
+            state = _ended(course, platform, AwayBatch(batch.seq, submitted, job.folder.address), job.folder, show)
         if (outcome := job.folder.result()) is not None:
             return outcome
         error = _without_result(course, job.folder, batch, submitted, state)
@@ -82,9 +83,12 @@ def on_platform(course: Course, run: PlannedBatch, batch: Batch) -> Result:
         course.say(f"run {submitted} of an earlier try ended without a result: starting another")
 
 
-def _ended(course: Course, platform: Platform, away: AwayBatch) -> RunState:
+def _ended(
+    course: Course, platform: Platform, away: AwayBatch, folder: StagedPlace, show: Callable[[Progress], None]
+) -> RunState:
     """Wait for the end of a run, or leave it and its lease to whoever keeps them; where the request is stopped it ends.
 
+    :param show: takes how far the job of the folder is.
     :raises UnavailableError: ``engine.stopped``.
     """
     woken, pause = threading.Event(), _FIRST_POLL
@@ -101,6 +105,8 @@ def _ended(course: Course, platform: Platform, away: AwayBatch) -> RunState:
                 pause = min(_LONGEST_POLL, 1.5 * pause)
                 course.stopper.check()
                 course.lease.check()
+                if (progress := folder.news()) is not None:
+                    show(progress)
                 state = platform.state(away.run)
             return state
     except BaseException:

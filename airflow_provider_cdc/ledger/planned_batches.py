@@ -90,12 +90,17 @@ class PlannedBatches:
         """
         self._set(lease, seq, lambda at: {"application_id": application_id})
 
-    def progressed(self, lease: Lease, seq: int, progress: Document) -> None:
-        """Record how far the engine of a planned batch is.
+    def progressed(self, pipeline: str, token: int, seq: int, progress: Document) -> None:
+        """Record how far the engine of a planned batch is; nothing where the lease is lost.
 
-        :raises BusyError: the lease is lost.
+        :param token: of the lease, which another process may have handed over.
         """
-        self._set(lease, seq, lambda at: {"progress": {**progress, "at": at, "lease": lease.token}})
+        batches, pipelines = schema.batches.c, schema.pipelines.c
+        mine = select(pipelines.name).where(pipelines.name == pipeline, pipelines.lease_token == token)
+        with self._database.writing() as connection:
+            seen = {**progress, "at": time_text(now(connection)), "lease": token}
+            planned = (batches.seq == seq, batches.status == BatchStatus.PLANNED, batches.pipeline.in_(mine))
+            connection.execute(update(schema.batches).where(*planned).values(progress=seen))
 
     def commit(
         self,

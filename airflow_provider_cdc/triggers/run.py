@@ -18,12 +18,15 @@ from airflow_provider_cdc.watch.announcements import Announcements
 from airflow_provider_cdc.watch.condition import Answer
 
 if TYPE_CHECKING:
+    from airflow_provider_cdc.core.documents import StagedPlace
     from airflow_provider_cdc.ledger import Ledger
     from airflow_provider_cdc.platforms.contract import Platform
 
 
 class CdcRunTrigger(BaseTrigger):
     """Look at a run at intervals until it has ended, the lease is lost, or waiting ends, which cancels the run.
+
+    What the job says of how far it is goes into the ledger.
 
     A triggerer that takes over from a dead one goes on with the same lease.
 
@@ -52,6 +55,7 @@ class CdcRunTrigger(BaseTrigger):
         """Yield one event: ended, lost, timeout or failed."""
         announcements = Announcements(self.log)
         run, seconds = self.away["run"], self._known.policy.lease_seconds
+        job: StagedPlace | None = None
         while True:
             try:
                 if not await self._renew(seconds):
@@ -63,6 +67,8 @@ class CdcRunTrigger(BaseTrigger):
                 if state.ended:
                     yield self._event("ended", state.text)
                     return
+                job = job or await _in_thread(self._job)
+                await self._record(job)
                 announcements.note(Answer(False, f"run {run}: {state.text}", holds=(state.text,)))
             except CdcError as error:
                 if not isinstance(error, Transient):
@@ -108,11 +114,24 @@ class CdcRunTrigger(BaseTrigger):
         ledger = await self._ledger()
         return await _in_thread(lambda: ledger.renew_lease(self._known.name, self.away["lease"], seconds)) is not None
 
+    async def _record(self, job: StagedPlace) -> None:
+        """Let the ledger know what the running job says anew of how far it is."""
+        progress = await _in_thread(job.news)
+        if progress is not None:
+            ledger, away = await self._ledger(), self.away
+            mine = self._known.name, away["lease"], away["seq"]
+            await _in_thread(lambda: ledger.progressed(*mine, progress.document()))
+
     async def _ledger(self) -> Ledger:
         from airflow_provider_cdc.connections.lookup import async_ledger_url
         from airflow_provider_cdc.ledger import Ledger
 
         return Ledger(await async_ledger_url(self._known.ledger))
+
+    def _job(self) -> StagedPlace:
+        from airflow_provider_cdc.batch.staged_job import place_of
+
+        return place_of(self._known, self.away["job"])
 
     def _platform(self) -> Platform:
         from airflow_provider_cdc.platforms.contract import open_platform

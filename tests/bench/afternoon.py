@@ -105,9 +105,9 @@ def _merge(uri: str, newest: dict[str, _Row | None], zone: str) -> None:
     if not newest:
         return
     columns = {}
-    kept = [row for row in newest.values() if row is not None]
+    there = [row for row in newest.values() if row is not None]
     for name in _Row.__struct_fields__:
-        texts = pa.array([getattr(row, name) for row in kept], pa.string())
+        texts = pa.array([getattr(row, name) for row in there], pa.string())
         columns[name] = texts.cast(_TYPES.get(name, pa.string()))
     columns["updated"] = pc.assume_timezone(columns["updated"], zone).cast(pa.timestamp("us", "UTC"))
     rows = pa.table(columns)
@@ -117,7 +117,7 @@ def _merge(uri: str, newest: dict[str, _Row | None], zone: str) -> None:
     gone = pa.array([key for key, row in newest.items() if row is None], pa.string()).cast(pa.int64())
     nothing = {f.name: pa.nulls(len(gone), f.type) for f in rows.schema}
     changes = pa.concat_tables([rows, pa.table({**nothing, "id": gone})])
-    changes = changes.append_column("gone", pa.array([False] * len(kept) + [True] * len(gone)))
+    changes = changes.append_column("gone", pa.array([False] * len(there) + [True] * len(gone)))
     merge = DeltaTable(uri).merge(changes, "s.id = t.id", source_alias="s", target_alias="t")
     merge = merge.when_matched_delete("s.gone").when_matched_update(
         {name: f"s.{name}" for name in rows.column_names}, "NOT s.gone"

@@ -209,7 +209,7 @@ class Cases:
             self._rounds.compete(case, [Decode(arena, inline), Plain(arena, inline)], changes, None)
 
     def _afternoon(self, tables: int, changes: int) -> None:
-        """Measure Canal's flat JSON beside what is written for it in an afternoon."""
+        """Measure Canal's flat JSON next to what is written for it in an afternoon."""
         case = afternoon_case(tables)
         if not self._rounds.selects(case):
             return

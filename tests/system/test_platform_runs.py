@@ -7,7 +7,8 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -17,14 +18,17 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, AirflowTaskTimeout, TaskDeferred
 
 from airflow_provider_cdc import CdcSyncOperator
+from airflow_provider_cdc.batch import planned_batch
 from airflow_provider_cdc.batch.runner import run_batch
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.config.platform_kinds import PLATFORMS
+from airflow_provider_cdc.core.documents import Progress, StagedPlace
 from airflow_provider_cdc.core.errors import BusyError, UnavailableError
 from airflow_provider_cdc.engine.stopper import Stopper
 from airflow_provider_cdc.ledger import Ledger
 from tests.airflow.shop import demand_data
 from tests.services import process_platform
+from tests.system.page import shown
 from tests.system.recorded_files import FilesSite
 from tests.system.verdict import doubled_commits, ledger_faults, unequal
 
@@ -156,10 +160,7 @@ def test_a_stop_cancels_the_run_and_the_next_request_starts_another(away: Away) 
 
     worker = threading.Thread(target=work)
     worker.start()
-    deadline = time.monotonic() + 60
-    while not [batch for batch in away.ledger.batches("shop") if batch.application_id]:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: [batch for batch in away.ledger.batches("shop") if batch.application_id])
     stopper("the task was killed")
     worker.join()
     (first,) = away.runs
@@ -218,3 +219,31 @@ def test_whoever_ends_the_task_ends_the_run_and_frees_the_pipeline(away: Away, m
         late.resume(late.start())
     assert len(away.runs) == 2 and away.platform.state(away.runs[1]).text == "killed"
     assert away.ledger.holder("shop") is None
+
+
+@pytest.mark.parametrize("deferred", [False, True])
+def test_the_page_shows_how_far_a_run_is(away: Away, deferred: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planned_batch, "_FIRST_RECORD", 0.0)
+    away.hold()
+    task = away.task(1)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(lambda: task.resume(task.start()) if deferred else run_batch(away.pipeline))
+        try:
+            wait_until(lambda: away.runs)
+            (job,) = away.site.lake.glob("_cdc/*/jobs/*/*/job.json")
+            StagedPlace(str(job.parent), {}).show({"progress": Progress("land", 7.0, 300, 3401).document()})
+            wait_until(lambda: shown(away.pipeline))
+            assert shown(away.pipeline)["text"] == "land: 300 of 3401 records, 7 s, about 72 s left"
+        finally:
+            away.go()
+        running.result(60)
+    assert shown(away.pipeline) is None
+    away.check()
+
+
+def wait_until(seen: Callable[[], Any]) -> None:
+    """Wait until there is something."""
+    deadline = time.monotonic() + 60
+    while not seen():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

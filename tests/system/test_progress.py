@@ -17,9 +17,8 @@ from airflow_provider_cdc.batch import planned_batch
 from airflow_provider_cdc.batch.runner import run_batch
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.ledger import Ledger
-from airflow_provider_cdc.ledger.database import Database
-from airflow_provider_cdc.plugins.batch_rows import batches
 from tests.airflow.shop import ROOT, demand_data
+from tests.system.page import shown
 from tests.system.recorded_files import FilesSite
 
 pytestmark = pytest.mark.system
@@ -35,12 +34,6 @@ def site(tmp_path: Path) -> FilesSite:
     site = FilesSite(tmp_path, {})
     site.feed(0)
     return site
-
-
-def shown(pipeline: CdcPipeline) -> Any:
-    """Return what the page shows of how far the newest batch is."""
-    with Database(pipeline.ledger, read_only=True).reading() as connection:
-        return batches(connection, pipeline.name, (), before=None, limit=1)["batches"][0]["progress"]
 
 
 @pytest.mark.parametrize("killed", [False, True])

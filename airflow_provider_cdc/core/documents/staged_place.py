@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from airflow_provider_cdc.core.documents.orders import Decision
+from airflow_provider_cdc.core.documents.progress import Progress
 from airflow_provider_cdc.core.documents.result import Result
 from airflow_provider_cdc.core.documents.staged_job import StagedJob
-from airflow_provider_cdc.core.errors import ConfigurationError, SinkError
+from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, SinkError
 from airflow_provider_cdc.core.json_documents import json_bytes, json_data
 from airflow_provider_cdc.core.lake.lake_files import LakeFiles
 
@@ -25,6 +27,7 @@ class StagedPlace:
 
     def __init__(self, address: str, options: Mapping[str, str]) -> None:
         self._files = LakeFiles(address, options)
+        self._seen: Progress | None = None
 
     @property
     def address(self) -> str:
@@ -71,6 +74,15 @@ class StagedPlace:
     def status(self) -> dict[str, Any]:
         """Return what the running job last said of itself, nothing before it began."""
         return dict(self._document(_STATUS) or {})
+
+    def news(self) -> Progress | None:
+        """Return how far the running job is, once for each time it says so; None also where it cannot be asked now."""
+        said = None
+        with suppress(CdcError):
+            said = self.status().get("progress")
+        progress = None if said is None else Progress.from_document(said)
+        before, self._seen = self._seen, progress
+        return None if progress == before else progress
 
     def show(self, status: Mapping[str, Any]) -> None:
         """Write what the running job says of itself."""

@@ -122,7 +122,7 @@ def test_progress_is_that_of_a_living_worker(url: str) -> None:
     with ledger.lease("bank", sync_run(9, "bank_hourly"), 3600) as lease:
         planned = ledger.plan(lease, {}, {"t": {0: 5}}, None)
         assert shown() == [None, None]
-        ledger.progressed(lease, planned.seq, done)
+        ledger.progressed("bank", lease.token, planned.seq, done)
         text = "apply: 3 of 6 tables, 3000 of 6000 rows, 40 s, about 40 s left"
         for one in shown():
             assert {**one, "at": ""} == {**done, "at": "", "share": 0.5, "seconds_left": 40, "text": text}
@@ -135,11 +135,11 @@ def test_progress_is_that_of_a_living_worker(url: str) -> None:
             old = {**done, "at": time_text(datetime.now(UTC) - timedelta(seconds=91)), "lease": lease.token}
             connection.execute(update(schema.batches).values(progress=old))
         assert shown() == [None, None], "a lease may be long"
-        ledger.progressed(lease, planned.seq, done)
+        ledger.progressed("bank", lease.token, planned.seq, done)
     assert shown() == [None, None]
     with ledger.lease("bank", sync_run(10, "bank_hourly")) as lease:
         assert shown() == [None, None], "another worker has the batch"
-        ledger.progressed(lease, planned.seq, done)
+        ledger.progressed("bank", lease.token, planned.seq, done)
         ledger.commit(lease, planned.seq, {"status": "done"})
         assert shown() == [None, None]
 
