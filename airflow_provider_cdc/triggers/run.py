@@ -115,7 +115,7 @@ class CdcRunTrigger(BaseTrigger):
         return await _in_thread(lambda: ledger.renew_lease(self._known.name, self.away["lease"], seconds)) is not None
 
     async def _record(self, job: StagedPlace) -> None:
-        """Let the ledger know what the running job says anew of how far it is."""
+        """Let the ledger know what the running job now says of how far it is."""
         progress = await _in_thread(job.news)
         if progress is not None:
             ledger, away = await self._ledger(), self.away

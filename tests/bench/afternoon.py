@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an engineer writes in an afternoon for Canal's flat JSON without Spark: the newest row of each key into Delta.
+"""Write the newest row of each key into Delta, as an engineer does it in an afternoon: for Canal's flat JSON, no Spark.
 
 `python tests/bench/afternoon.py BOOTSTRAP RANGES ROOT ZONE`; RANGES is `{topic: {partition: [start, end]}}` as JSON. It
 knows the one structure of its tables, and no DDL, late record, order across partitions, change log, progress or retry.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page shows."""
+"""Read what the page shows."""
 
 from __future__ import annotations
 
