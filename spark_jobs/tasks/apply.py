@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from itertools import chain
 from typing import Any, Self
 
 import pyarrow as pa
@@ -348,7 +349,9 @@ class TableApply:
             self._type_now(plan, commit)
         remaining = None
         if keeps and base_schema is not None and goes_in_pieces(base_schema, plan.steps, mapper):
-            pieces = self._base.pieces(self._shape.first_key(base_schema))
+            # without rows first: a table that has none may lack some that the filter passes now
+            none = self._shape.so_far(base_schema).columns.empty_table()
+            pieces = chain([none], self._base.pieces(self._shape.first_key(base_schema)))
             remaining = remaining_pieces(pieces, base_schema, plan.steps, mapper)
         content = self._base.rows() if keeps and remaining is None else None
         rows, pending = after_steps(content, base_schema, plan.steps, mapper, compared=True)

@@ -218,10 +218,15 @@ def test_a_computed_column_whose_name_goes_to_another_column_is_computed_again(l
         log.partitions.clear()
 
 
-def test_a_filter_whose_column_gives_its_name_to_another_chooses_the_rows_again(log: Log, lake: Path) -> None:
-    create = "CREATE TABLE shop.t (id int NOT NULL, a int, b int, PRIMARY KEY (id))"
-    records = [statement(create, 4), put(21, id=1, a=1, b=None), put(31, id=2, a=None, b=2)]
-    records += [statement("ALTER TABLE shop.t RENAME COLUMN a TO b, RENAME COLUMN b TO a", 41)]
+@pytest.mark.parametrize("first", [1, None], ids=["one row is there", "no row is there"])
+@pytest.mark.parametrize("key", [", PRIMARY KEY (id)", ""], ids=["keyed", "without key"])
+@pytest.mark.parametrize("exchange", ["RENAME COLUMN a TO b, RENAME COLUMN b TO a", "DROP a, RENAME COLUMN b TO a"])
+def test_a_filter_whose_column_gives_its_name_to_another_chooses_the_rows_again(
+    exchange: str, key: str, first: int | None, log: Log, lake: Path
+) -> None:
+    create = f"CREATE TABLE shop.t (id int NOT NULL, a int, b int{key})"
+    records = [statement(create, 4), put(21, id=1, a=first, b=None), put(31, id=2, a=None, b=2)]
+    records += [statement(f"ALTER TABLE shop.t {exchange}", 41)]
     for cut in (1, 3, 4):
         script = synced(log, lake / str(cut), records, *([cut] if cut < 4 else []), filter="a IS NOT NULL")
         assert [each["id"] for each in stored(script)] == [2], cut
