@@ -72,6 +72,35 @@ def test_rows_come_and_go_with_the_filter(log: Log, lake: Path, cuts: tuple[int,
 
 
 @CUTS
+def test_any_value_that_has_a_text_is_stored_as_it(log: Log, lake: Path, cuts: tuple[int, ...]) -> None:
+    kinds = {
+        "n": "decimal(20,10)", "flag": "bit(1)", "bits": "bit(12)", "d": "double", "f": "float", "day": "date",
+        "at": "datetime(3)", "seen": "timestamp", "y": "year", "doc": "json", "e": "enum('a','b')", "i": "int unsigned",
+    }  # fmt: skip
+    create = f"CREATE TABLE shop.t (id int PRIMARY KEY, {', '.join(f'{name} {kind}' for name, kind in kinds.items())})"
+    image = {
+        "n": "0.0000000000", "flag": True, "bits": "AQg=", "d": 0.1, "f": 0.5, "day": 0, "at": 1_600_000_000_120,
+        "seen": "2020-09-13T12:26:40Z", "y": 2001, "doc": '{"a": 1}', "e": "b", "i": 4_000_000_000,
+    }  # fmt: skip
+    records = [statement(create, 4), put(21, id=1, **image), put(31, id=2, **dict.fromkeys(image))]
+    rows = stored(synced(log, lake, records, *cuts, columns={"type": dict.fromkeys(kinds, "string")}))
+    texts = {
+        "n": "0.0000000000", "flag": "1", "bits": "2049", "d": "0.1", "f": "0.5", "day": "1970-01-01",
+        "at": "2020-09-13 12:26:40.120", "seen": "2020-09-13 12:26:40", "y": "2001", "doc": '{"a": 1}', "e": "b",
+        "i": "4000000000",
+    }  # fmt: skip
+    assert rows == [{"id": 1, **texts}, {"id": 2, **dict.fromkeys(texts)}]
+
+
+@pytest.mark.parametrize("kind", ["blob", "binary(4)", "point"])
+def test_a_value_without_a_text_is_not_stored_as_one(log: Log, lake: Path, kind: str) -> None:
+    create = f"CREATE TABLE shop.t (id int PRIMARY KEY, raw {kind})"
+    script = synced(log, lake, [statement(create, 4), put(21, id=1, raw=None)], columns={"type": {"raw": "string"}})
+    (state,) = script.states.values()
+    assert state.code == "shape.type" and "raw, which is" in state.reason and "has no text" in state.reason
+
+
+@CUTS
 def test_columns_are_computed_from_excluded_ones_too(log: Log, lake: Path, cuts: tuple[int, ...]) -> None:
     add = {"who": "CONCAT(UPPER(name), '!')", "year": "YEAR(born)"}
     rows = stored(synced(log, lake, RECORDS, *cuts, columns={"exclude": ["name", "born", "n"], "add": add}))

@@ -15,6 +15,7 @@ from airflow_provider_cdc.core.ddl.statement import CreateTable
 from airflow_provider_cdc.core.ddl.tokens import DdlError
 from airflow_provider_cdc.core.model.schema import Column, ColumnType
 from airflow_provider_cdc.core.shapes.columns import RowInputs, SourceColumns, TargetColumn
+from airflow_provider_cdc.core.shapes.printed_values import is_printed, printed
 from airflow_provider_cdc.core.timeline.barriers import keeps_values
 from airflow_provider_cdc.core.values.alter.convert import convert
 from airflow_provider_cdc.core.values.types import arrow_type
@@ -52,6 +53,9 @@ def _retyped(target: TargetColumn, text: str, source: SourceColumns) -> TargetCo
         )
     if column.id in source.schema.key:
         raise source.rule_error("shape.key", f"columns.type: {column.name} is of the key", "leave its type as it is")
+    if to == _TEXT and not is_printed(target.type):
+        what = f"{column.name}, which is {column.type}, has no text"
+        raise source.rule_error("shape.type", f"columns.type: {what}", "leave its type as it is, or exclude it")
     if to is None or not (to == _TEXT or keeps_values(column.type, to)):
         what = f"{text!r} does not hold every value of {column.name}, which is {column.type}"
         raise source.rule_error("shape.type", f"columns.type: {what}", _HINT)
@@ -61,4 +65,4 @@ def _retyped(target: TargetColumn, text: str, source: SourceColumns) -> TargetCo
 
 def _values(column: Column, to: ColumnType, kind: pa.DataType, rows: RowInputs) -> pa.Array:
     values = rows.column(column.id)
-    return convert(values, column.type, to, kind, Counter(), None)
+    return printed(values, column.type) if to == _TEXT else convert(values, column.type, to, kind, Counter(), None)
