@@ -74,7 +74,7 @@ class TableApply:
         resolved: ResolvedTable | None = None,
     ) -> None:
         self.job, self.task = job, task
-        self._secrets, self._resolved_before = secrets, resolved
+        self._secrets, self._resolved_before, self._left_out = secrets, resolved, task.left_out
         self._storage = lake_of(job, secrets)
         self._sink = open_sink(job, secrets)
         self._target = TargetTable(job, task, self._sink, self._storage)
@@ -213,6 +213,7 @@ class TableApply:
     def _demand_fit(self, failures: Sequence[RowFailure]) -> None:
         """Refuse a table of which too many rows do not fit."""
         budget, count = self._policy.quarantine_limit, self.task.left_out + len(failures)
+        self._left_out = count
         if failures and count > budget:
             first = failures[0]
             self.refused = [asdict(failure) for failure in failures[:_REFUSED]]
@@ -349,8 +350,7 @@ class TableApply:
             self._type_now(plan, commit)
         remaining = None
         if keeps and base_schema is not None and goes_in_pieces(base_schema, plan.steps, mapper):
-            # without rows first: a table that has none may lack some that the filter passes now
-            none = self._shape.so_far(base_schema).columns.empty_table()
+            none = self._shape.so_far(base_schema).columns.empty_table()  # a filter may pass rows that it lacks
             pieces = chain([none], self._base.pieces(self._shape.first_key(base_schema)))
             remaining = remaining_pieces(pieces, base_schema, plan.steps, mapper)
         content = self._base.rows() if keeps and remaining is None else None
@@ -382,7 +382,7 @@ class TableApply:
         if self._pending is not None and self._format.order == "exact":
             table = f"{self.task.database}.{self.task.table}"
             try:
-                demand_explained(self._pending, self.job.marks, self._changes.topics(), table)
+                demand_explained(self._pending, self.job.marks, self._changes.topics(), table, self._left_out)
             except DataError:
                 self._removals.counts[ROW_MISSING] = self._pending.rows.num_rows
                 raise

@@ -13,13 +13,18 @@ from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import REBUILD, DataError
 
 
-def demand_explained(pending: OpenRemovals, marks: Mapping[str, str], topics: Collection[str], table: str) -> None:
-    """Refuse removals whose row no partition can bring any more.
+def demand_explained(
+    pending: OpenRemovals, marks: Mapping[str, str], topics: Collection[str], table: str, left_out: int
+) -> None:
+    """Refuse removals whose row no partition can bring any more, and which lies in no quarantine.
 
     :param marks: the newest position that each ``topic/partition`` has shown.
     :param topics: of the table's rows.
+    :param left_out: rows that the table lacks because they do not fit.
     :raises DataError: ``apply.row_not_found``.
     """
+    if pending.rows.num_rows <= left_out:
+        return
     read = [position for name, position in marks.items() if name.rpartition("/")[0] in topics]
     newest = newest_of(pending)
     if not read or min(read) < newest:
@@ -48,4 +53,5 @@ def noted(state: TableState, pending: OpenRemovals | None, *, exact: bool) -> Ta
     if pending is None:
         return state
     note = f"{pending.rows.num_rows} deleted rows were not found yet: a partition that is read less far may have them"
+    note += ", or the quarantine"
     return replace(state, pending_until=newest_of(pending) if exact else "", notes=[*state.notes, note])

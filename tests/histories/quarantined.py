@@ -193,6 +193,13 @@ class WithQuarantine(Replay):
         return self._done == {where: len(orders) for where, orders in self._orders.items()}
 
 
+def repair(*records: tuple[str, int, int, Record]) -> Decision:
+    """Return the decision to replay records as they were, of topic, partition and offset."""
+    names = [list(record[:3]) for record in records]
+    lines = [record_line(record[:3], record[3]) for record in records]
+    return Decision(DecisionAction.REPLAY, names, lines)
+
+
 def record_line(name: RecordId, record: Record) -> dict[str, Any]:
     """Return a record in the form that ``decode`` reads."""
     topic, partition, offset = name

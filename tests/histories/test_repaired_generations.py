@@ -7,20 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.core.documents import Decision, DecisionAction
 from airflow_provider_cdc.core.errors import DataError
 from tests.histories.debezium_records import TOPIC, ddl, snapshot_ddl
 from tests.histories.log import Log
-from tests.histories.quarantined import cut_off, record_line
+from tests.histories.quarantined import cut_off, repair
 from tests.histories.records import Record
 from tests.histories.two_logs import BEGIN, at, create, pipeline, question
-
-
-def repair(*records: tuple[str, int, int, Record]) -> Decision:
-    """Return the decision to replay records as they were, of topic, partition and offset."""
-    names = [list(record[:3]) for record in records]
-    lines = [record_line(record[:3], record[3]) for record in records]
-    return Decision(DecisionAction.REPLAY, names, lines)
 
 
 @pytest.mark.parametrize("old", [True, False], ids=["partition with old records", "partition without"])

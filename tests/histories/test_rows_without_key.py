@@ -13,6 +13,7 @@ import pytest
 
 from tests.histories.debezium_records import TOPIC, ddl, row
 from tests.histories.log import Log
+from tests.histories.quarantined import repair
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 from tests.histories.ways import resolved
@@ -110,6 +111,22 @@ def test_a_removed_row_that_is_not_there_parks_the_table(script: Script, cut: in
     assert (state.state, state.code) == ("parked", "apply.row_not_found")
     assert "a deleted row was not found" in state.reason
     assert script.rows("shop", "n") in (None, Counter([(1, 7)]), Counter([(1, 7), (2, 6)]))
+
+
+@pytest.mark.parametrize(
+    ("removal", "left"), [(change("d", 30, 1, 7), []), (change("u", 30, 1, 8, 7), [(1, 8)])], ids=["delete", "update"]
+)
+def test_a_removal_waits_for_a_row_that_lies_in_the_quarantine(
+    script: Script, cut: int | None, removal: Record, left: list[tuple[int, int]]
+) -> None:
+    script.policy = {**script.policy, "quarantine_limit": 1}
+    script.send(created("int"))
+    synced(script, cut, change("c", 10, 2, 7), change("c", 20, 1, "no number"), removal)
+    assert script.states_of("shop", "n") == ["ok"] and values(script) == [*left, (2, 7)]
+    assert [entry.code for entry in script.open_records()] != []
+    script.sync(decision=repair((TOPIC_OF_ROWS, 0, 1, change("c", 20, 1, 7))))
+    assert script.states_of("shop", "n") == ["ok"] and values(script) == [*left, (2, 7)]
+    assert script.open_records() == [] and [state.notes for state in script.states.values()] == [[]]
 
 
 @pytest.mark.parametrize("late", ["c", "r"])
