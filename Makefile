@@ -68,13 +68,13 @@ test: setup ## run all tests (ARGS go to pytest)
 	$(BIN)/python -m pytest --quiet --numprocesses=4 --no-loadscope-reorder --durations=15 $(ARGS)
 
 # Airflow alone comes first: with all at once an old patch release may be chosen for a newer package elsewhere. Its
-# constraints have an older FastAPI up to 3.1, with a newer one the server refuses what tasks send.
+# constraints have older packages, with newer ones the server refuses what tasks send.
 # Airflow's Spark provider brings a client of Spark 4, whose files would lie over those of another line.
 compat: setup ## run tests on other releases of Airflow and Spark, and on platforms (RELEASES="3.0 3.1 3.2" SPARKS="3.5 4.0")
 	@for release in $(or $(RELEASES),3.0 3.1 3.2); do \
 	  echo "Airflow $$release"; \
 	  $(PYTHON) -m venv build/compat/$$release && \
-	  case $$release in 3.[01]) old="fastapi<0.117 cadwyn<6";; *) old=;; esac && \
+	  case $$release in 3.[01]) old="fastapi<0.117 cadwyn<6";; *) old="fastapi<0.136 cadwyn<7 pydantic<2.13 svcs<26";; esac && \
 	  $(call install,build/compat/$$release/bin,"apache-airflow==$$release.*" $$old) && \
 	  $(call install,build/compat/$$release/bin,'.[test]' "apache-airflow==$$release.*" $$old psycopg2-binary) && \
 	  build/compat/$$release/bin/python -m pytest --quiet $(or $(ARGS),$(COMPAT)) || exit 1; \

@@ -52,6 +52,7 @@ _NOW = {
 _DAMAGE = ("malformed", "no such table", "no such column")
 _DAMAGED_STATES = ("XX001", "XX002")  # PostgreSQL: data_corrupted, index_corrupted
 _UNREADABLE = (json.JSONDecodeError, UnicodeDecodeError, exc.NoResultFound, exc.MultipleResultsFound)
+_NUL = "cannot contain NUL"  # psycopg2's ValueError
 _REFUSALS = (
     "password authentication failed",
     "no password supplied",
@@ -135,7 +136,7 @@ def _explained(error: Exception, url: URL, where: dict[str, Any]) -> CdcError:
             "ledger.unavailable", f"the ledger's database does not answer: {reason}", where=where,
             hint="check that it runs, can be reached from here and has free space",
         )  # fmt: skip
-    if isinstance(error, (exc.DataError, ValueError)):
+    if isinstance(error, (exc.DataError, UnicodeError)) or _NUL in reason:
         return LedgerError(
             "ledger.value_refused", f"the ledger's database cannot hold a name or a document: {reason}", where=where,
             hint="a name in the log has characters that this database rejects; leave its table out with tables.exclude",

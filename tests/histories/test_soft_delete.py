@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from tests.histories import canal_rows as clocked
 from tests.histories.debezium_records import row
 from tests.histories.log import Log
 from tests.histories.moded_table import BEGIN, at, at_each_cut, gone, put, snapshot, statement, synced, truncated
@@ -151,3 +152,25 @@ def test_a_column_of_the_source_with_the_flags_name_parks_the_table(log: Log, la
     (state,) = script.states.values()
     assert state.state == "parked"
     assert "shape.name_taken" in state.reason
+
+
+@pytest.mark.parametrize("partition", [0, 1], ids=["before", "behind"])
+@pytest.mark.parametrize("cut", [1, 2, 4])
+@pytest.mark.parametrize("metadata", [{}, {"metadata": {"op": "_op"}}], ids=["plain", "with metadata"])
+def test_of_one_instant_the_row_that_moved_away_is_as_the_move_says(
+    metadata: dict[str, Any], cut: int, partition: int, log: Log, lake: Path
+) -> None:
+    """The move says which row went, and the change that made it may stand behind the move."""
+    records = [
+        clocked.ddl(0, clocked.T),
+        clocked.row(1_000, "INSERT", 1, 5, partition=partition),
+        clocked.row(60_000, "UPDATE", 1, 6, old=5, partition=partition, second=60),
+        clocked.moved(60_000, 1, 2, 6, partition=1 - partition, second=60),
+    ]
+    rule = {**RULE, **({"columns": metadata} if metadata else {})}
+    script = Script(log, lake, format="canal-json", schema_topic=None, tables={"shop.t": rule})
+    for some in (records[:cut], records[cut:]):
+        script.send(*some)
+        script.sync()
+    rows = {key: values[0] for key, values in stored(script).items()}
+    assert rows == {1: 6, 2: 6}

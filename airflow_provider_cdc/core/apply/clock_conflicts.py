@@ -126,6 +126,11 @@ class KeyStates:
         left = Counter(map(self.left, events))
         return list((Counter(map(self.reached, events)) - left).elements())
 
+    def not_taken_back(self, some: list[int], events: list[int]) -> list[int]:
+        """Return those of some events whose change takes the key in no other event."""
+        takes = {int(self._event_rows[event]) for event in events if self._fills[event]}
+        return [event for event in some if int(self._event_rows[event]) not in takes]
+
     def _image(self, event: int) -> str:
         """Return an image as a text that is the same for equal images; formats differ in their spaces and order."""
         images = self._typer.image("after" if self._fills[event] else "before")
@@ -134,8 +139,10 @@ class KeyStates:
 
 
 def _reaching(typer: RowTyper, images: KeyStates, events: list[int], final: list[_State]) -> int:
-    """Return the last event that leads to the final state."""
+    """Return the last event that leads to the final state; of a key that is free then, one that takes it no more."""
     reaching = [event for event in events if len(final) == 1 and images.reached(event) == final[0]]
+    if final == [None]:
+        reaching = images.not_taken_back(reaching, events) or reaching
     if not reaching:
         raise order_unknown(typer.timeline, "changes of one key on several partitions")
     return reaching[-1]

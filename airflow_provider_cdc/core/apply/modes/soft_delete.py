@@ -77,18 +77,21 @@ class SoftDelete(Mirror):
         winners = winners[np.isin(events.groups[winners], events.groups[unapplied])]
         counts = unapplied.copy()
         counts[winners] = True  # by a clock, behind one that was applied others may stand that only came again
-        alive = events.fills & newest.passing() & counts & _as_it_went(newest, winners)
-        numbers = np.arange(len(order))
-        last_alive = np.maximum.accumulate(np.where(alive[order], numbers, -1))
+        may, alike = _as_it_went(newest, winners)
+        alive = events.fills & newest.passing() & counts & may
         place_of: IntArray = np.empty(len(order), dtype=np.int64)
-        place_of[order] = numbers
+        place_of[order] = np.arange(len(order))
         winning = place_of[winners]
-        held = last_alive[winning]
+        held = _last(alive, order)[winning]
+        # by a clock the change that made a row may stand behind the one that says that it went
+        behind = _last(alive & alike, order)[_ends(begins)[winning]]
+        ends_with = np.where(behind > winning, winning, held + 1)
+        held = np.where(behind > winning, behind, held)
         was_there = held >= begins[winning]
         takes, went = order[held[was_there]], held[was_there] != winning[was_there]
         rows = newest.rows_after(np.sort(takes))
         died_at: IntArray = np.full(len(newest.applied), -1)  # by row that took a key: the event that ended it
-        died_at[events.rows[takes[went]]] = order[held[was_there][went] + 1]
+        died_at[events.rows[takes[went]]] = order[ends_with[was_there][went]]
         ended = died_at[rows.row_indexes]
         flagged = _with_flags(rows.rows, ended >= 0, newest.times(ended))
         made = np.isin(events.rows[takes], rows.row_indexes)
@@ -128,18 +131,36 @@ def _with_flags(rows: pa.Table, flagged: BoolArray, times: pa.Array | pa.Chunked
     return with_values(rows, DELETED_AT, pc.if_else(mask, times, rows.column(DELETED_AT)))
 
 
-def _as_it_went(newest: NewestEvents, winners: IntArray) -> BoolArray:
-    """Return which events may have made the last row of a key: by a clock, copies of older ones may stand behind it.
+def _last(some: BoolArray, order: IntArray) -> IntArray:
+    """Return of each place the last one up to it with one of some events, -1 without."""
+    last: IntArray = np.maximum.accumulate(np.where(some[order], np.arange(len(order)), -1))
+    return last
 
-    Where a change says the row that went, that is one with the same values, if there is one.
+
+def _ends(begins: IntArray) -> IntArray:
+    """Return of each place where its key ends.
+
+    :param begins: where it begins.
+    """
+    counts = np.bincount(begins, minlength=len(begins))
+    ends: IntArray = begins + counts[begins] - 1
+    return ends
+
+
+def _as_it_went(newest: NewestEvents, winners: IntArray) -> tuple[BoolArray, BoolArray]:
+    """Return which events may have made the last row of a key, and which made one that a change says to have gone.
+
+    By a clock, copies of older ones may stand behind the one that made it. Where a change says the row that went, that
+    is one with the same values, if there is one.
 
     :param winners: the newest event of each key.
     """
     typer, events = newest.typer, newest.events
     may: BoolArray = np.ones(len(events.rows), dtype=bool)
+    alike: BoolArray = np.zeros(len(events.rows), dtype=bool)
     went = winners[~events.fills[winners] & typer.image("before").there[events.rows[winners]]]
     if typer.wire.order != "clock" or not len(went):
-        return may
+        return may, alike
     takes = np.flatnonzero(events.fills & np.isin(events.groups, events.groups[went]))
     with typer.aside():
         said = typer.typed(np.unique(events.rows[went]), "before", newest.last)
@@ -152,8 +173,9 @@ def _as_it_went(newest: NewestEvents, winners: IntArray) -> BoolArray:
     said_of: IntArray = np.full(int(events.groups.max()) + 1, -1)
     said_of[events.groups[went]] = before[events.rows[went]]
     same = after[events.rows[takes]] == said_of[events.groups[takes]]
+    alike[takes] = same
     may[takes] = same | ~np.isin(events.groups[takes], events.groups[takes[same]])
-    return may
+    return may, alike
 
 
 def _first_fresh(newest: NewestEvents, order: IntArray, begins: IntArray) -> IntArray:
