@@ -78,6 +78,13 @@ EVENTS: dict[str, tuple[list[Record], dict[int, tuple[Any, ...]]]] = {
         [put(40, 3, "3"), gone(50, 3, "3"), statement("ALTER TABLE shop.t MODIFY v varchar(20) NOT NULL", 60)],
         {1: ("a", *THERE), 2: ("b", *THERE), 3: ("3", True, at(50))},
     ),
+    "a key that no other type has": (
+        [
+            *(put(40, -1, "x"), gone(50, -1, "x"), put(60, 0, "y")),
+            statement("ALTER TABLE shop.t MODIFY id int unsigned NOT NULL", 70),
+        ],
+        {0: ("y", *THERE), 1: ("a", *THERE), 2: ("b", *THERE)},
+    ),
     "a column that goes": (
         [gone(40, 1, "a"), statement("ALTER TABLE shop.t DROP COLUMN v", 50)],
         {1: (True, at(40)), 2: THERE},

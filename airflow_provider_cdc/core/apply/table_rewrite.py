@@ -16,6 +16,7 @@ from airflow_provider_cdc.core.apply.shaped_rows import lasts
 from airflow_provider_cdc.core.model.laid_columns import LaidColumns
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.shapes.columns import TargetColumn
+from airflow_provider_cdc.core.timeline.barriers import keeps_values as holds
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 
 
@@ -97,9 +98,20 @@ def _rows_before(content: pa.Table, schema: TableSchema, step: MergeStep, mapper
     :param schema: that the rows lay under before.
     """
     mode = rows_of(mapper.mode)
-    if schema.key != step.schema.key:
+    if _keys_may_meet(schema, step.schema):
         content = mode.rekeyed(content, step.key)
     return content if step.emptied is None else mode.emptied(content, step.emptied)
+
+
+def _keys_may_meet(old: TableSchema, new: TableSchema) -> bool:
+    """Return whether rows of two keys may have the same one under another schema, which the source's own rows have not.
+
+    Of those that went, and that only the table keeps, an ALTER asks nothing.
+    """
+    if old.key != new.key:
+        return True
+    pairs = ((old.column(column_id), new.column(column_id)) for column_id in new.key)
+    return any(was is None or now is None or not holds(was.type, now.type) for was, now in pairs)
 
 
 def goes_in_pieces(base: TableSchema, steps: Sequence[MergeStep], mapper: Mapper) -> bool:
@@ -107,7 +119,7 @@ def goes_in_pieces(base: TableSchema, steps: Sequence[MergeStep], mapper: Mapper
 
     :param base: schema that the stored rows lie under.
     """
-    if not mapper.mode.is_mirror and any(step.schema.key != base.key for step in steps):
+    if not mapper.mode.is_mirror and any(_keys_may_meet(base, step.schema) for step in steps):
         return False
     return all(step.keyed or not (step.deletes.num_rows or step.open) for step in steps)
 
