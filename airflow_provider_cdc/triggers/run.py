@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -45,6 +46,7 @@ class CdcRunTrigger(BaseTrigger):
         self.poke_interval = poke_interval
         self.deadline = deadline
         self._known = CdcPipeline.from_dict(pipeline)
+        self._job: StagedPlace | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return what builds an equal trigger."""
@@ -55,7 +57,6 @@ class CdcRunTrigger(BaseTrigger):
         """Yield one event: ended, lost, timeout or failed."""
         announcements = Announcements(self.log)
         run, seconds = self.away["run"], self._known.policy.lease_seconds
-        job: StagedPlace | None = None
         while True:
             try:
                 if not await self._renew(seconds):
@@ -67,8 +68,7 @@ class CdcRunTrigger(BaseTrigger):
                 if state.ended:
                     yield self._event("ended", state.text)
                     return
-                job = job or await _in_thread(self._job)
-                await self._record(job)
+                await self._record()
                 announcements.note(Answer(False, f"run {run}: {state.text}", holds=(state.text,)))
             except CdcError as error:
                 if not isinstance(error, Transient):
@@ -114,13 +114,15 @@ class CdcRunTrigger(BaseTrigger):
         ledger = await self._ledger()
         return await _in_thread(lambda: ledger.renew_lease(self._known.name, self.away["lease"], seconds)) is not None
 
-    async def _record(self, job: StagedPlace) -> None:
-        """Let the ledger know what the running job now says of how far it is."""
-        progress = await _in_thread(job.news)
-        if progress is not None:
-            ledger, away = await self._ledger(), self.away
-            mine = self._known.name, away["lease"], away["seq"]
-            await _in_thread(lambda: ledger.progressed(*mine, progress.document()))
+    async def _record(self) -> None:
+        """Let the ledger know what the running job now says of how far it is; the batch does not depend on it."""
+        with suppress(CdcError):
+            self._job = self._job or await _in_thread(self._opened_job)
+            progress = await _in_thread(self._job.news)
+            if progress is not None:
+                ledger, away = await self._ledger(), self.away
+                mine = self._known.name, away["lease"], away["seq"]
+                await _in_thread(lambda: ledger.progressed(*mine, progress.document()))
 
     async def _ledger(self) -> Ledger:
         from airflow_provider_cdc.connections.lookup import async_ledger_url
@@ -128,7 +130,7 @@ class CdcRunTrigger(BaseTrigger):
 
         return Ledger(await async_ledger_url(self._known.ledger))
 
-    def _job(self) -> StagedPlace:
+    def _opened_job(self) -> StagedPlace:
         from airflow_provider_cdc.batch.staged_job import place_of
 
         return place_of(self._known, self.away["job"])

@@ -129,6 +129,16 @@ def test_a_removal_waits_for_a_row_that_lies_in_the_quarantine(
     assert script.open_records() == [] and [state.notes for state in script.states.values()] == [[]]
 
 
+def test_a_removal_of_another_row_parks_the_table_once_the_quarantine_has_none(script: Script) -> None:
+    script.policy = {**script.policy, "quarantine_limit": 1}
+    script.send(created("int"))
+    synced(script, None, change("c", 10, 2, 7), change("c", 20, 1, "no number"), change("d", 30, 3, 9))
+    assert script.states_of("shop", "n") == ["ok"]
+    script.sync(decision=repair((TOPIC_OF_ROWS, 0, 1, change("c", 20, 1, 7))))
+    (state,) = script.states.values()
+    assert (state.state, state.code) == ("parked", "apply.row_not_found")
+
+
 @pytest.mark.parametrize("late", ["c", "r"])
 def test_a_removal_waits_for_a_partition_that_is_read_less_far(script: Script, late: str) -> None:
     mark = "true" if late == "r" else None

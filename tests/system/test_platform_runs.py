@@ -18,12 +18,12 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, AirflowTaskTimeout, TaskDeferred
 
 from airflow_provider_cdc import CdcSyncOperator
-from airflow_provider_cdc.batch import planned_batch
+from airflow_provider_cdc.batch import planned_batch, staged_job
 from airflow_provider_cdc.batch.runner import run_batch
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.config.platform_kinds import PLATFORMS
 from airflow_provider_cdc.core.documents import Progress, StagedPlace
-from airflow_provider_cdc.core.errors import BusyError, UnavailableError
+from airflow_provider_cdc.core.errors import BusyError, ConfigurationError, UnavailableError
 from airflow_provider_cdc.engine.stopper import Stopper
 from airflow_provider_cdc.ledger import Ledger
 from tests.airflow.shop import demand_data
@@ -238,6 +238,28 @@ def test_the_page_shows_how_far_a_run_is(away: Away, deferred: bool, monkeypatch
             away.go()
         running.result(60)
     assert shown(away.pipeline) is None
+    away.check()
+
+
+def test_a_deferred_batch_ends_well_although_nobody_can_read_how_far_it_is(
+    away: Away, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away.hold()
+    task = away.task(1)
+    deferred = task.start()
+    asked: list[str] = []
+
+    def unread(pipeline: CdcPipeline, address: str) -> StagedPlace:
+        if not asked:
+            away.go()
+        asked.append(address)
+        raise ConfigurationError(["no connection to the lake here"])
+
+    with monkeypatch.context() as without:
+        without.setattr(staged_job, "place_of", unread)
+        event = asyncio.run(event_of(deferred))
+    assert (event["status"], len(asked) > 0) == ("ended", True)
+    assert task.resume(deferred)["status"] == "done"
     away.check()
 
 

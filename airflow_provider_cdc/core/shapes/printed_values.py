@@ -8,6 +8,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.model.schema import ColumnType
 from airflow_provider_cdc.core.values.columnar.temporal import datetime_texts
 from airflow_provider_cdc.core.values.fields import ConversionError
+from airflow_provider_cdc.core.values.shared.numbers import plain
 
 _DIGITS = 6  # of a fraction of a second, where a type states fewer than values have
 
@@ -24,7 +25,8 @@ def printed(values: pa.Array | pa.ChunkedArray, column: ColumnType) -> pa.Array:
     if pa.types.is_boolean(kind):
         return array.cast(pa.int8()).cast(pa.string())
     if pa.types.is_decimal(kind):  # Arrow writes 0E-10
-        return pa.array([None if value is None else format(value, "f") for value in array.to_pylist()], pa.string())
+        texts = [None if value is None else plain(value, kind.scale) for value in array.to_pylist()]
+        return pa.array(texts, pa.string())
     if pa.types.is_timestamp(kind):
         micros = array.view(pa.int64()).view(pa.timestamp("us"))
         try:
