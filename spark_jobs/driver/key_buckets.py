@@ -16,18 +16,21 @@ from airflow_provider_cdc.core.apply.resolve import all_clears, part_ends, versi
 from airflow_provider_cdc.core.apply.target_schema import target_schema
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.model.clock_position import earliest_unordered, latest_unordered
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs.lake.layout import staged_folder
 from spark_jobs.lake.storage import Storage
-from spark_jobs.tasks.table_parts import commit_parts, discard_rows, find_newest, write_events, write_rows
+from spark_jobs.tasks.part_keys import find_newest, settle, write_events
+from spark_jobs.tasks.table_parts import commit_parts, discard_rows, write_rows
 from spark_jobs.tasks.table_shape import laid_of, shape_of
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, PartResult, Span, TablePart
 from spark_jobs.workers.progress import advance
 
 _PART_ROWS = 1_000_000  # that one task reads
 _PART_BYTES = 1 << 30  # of their images: texts of keys in one batch are less than 2 GiB
+_SETTLED_ROWS = 200_000  # changes of keys in doubt that one task reads with their images
 Secrets = dict[str, dict[str, str]]
 Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
@@ -39,15 +42,14 @@ def bucket_count(job: JobDocument, task: ApplyTask, secrets: Secrets) -> int:
     """
     if task.rows <= job.policy.bucket_rows or task.whole or job.scratch:
         return 1
-    compared = bool(task.parents or task.context) or any(span.older or span.late for span in task.spans)
-    if compared or task.snapshot_sent or task.snapshot_again or task.rewind_to is not None:
+    if task.parents or task.context or task.snapshot_sent or task.snapshot_again or task.rewind_to is not None:
         return 1
     if task.settled and any(group.clears for span in task.spans for group in span.groups):
         return 1  # only the rows show which TRUNCATE still counts
     wire = open_format(job.format, job.format_options)
-    if wire.order == "clock":  # repeats are recognised among all rows
-        return 1
     timeline = TableTimeline.from_document(task.timeline)
+    if wire.order == "clock" and not _is_apart_from_boundaries(task, timeline):
+        return 1
     schema = timeline.versions[-1].schema
     if not schema.key and wire.row_numbers != "event":  # only all rows of an event show which of them are copies
         return 1
@@ -76,6 +78,28 @@ def _is_one_step(job: JobDocument, task: ApplyTask, timeline: TableTimeline, sec
     if not target_schema(timeline.versions[-1].schema, options).has_same_columns(target_schema(stored, options)):
         return False
     return len(part_ends(timeline, version_of(stored, timeline, base.applied_position))) == 1
+
+
+def _is_apart_from_boundaries(task: ApplyTask, timeline: TableTimeline) -> bool:
+    """Return whether positions by clock place all rows behind or all before each statement that means their table.
+
+    Else rows behind a statement are compared with those before it, which may have been sent again. Rows of each key
+    are compared with each other: a table without key has to be looked at whole.
+    """
+    if len(task.spans) != 1 or not all(version.schema.key for version in timeline.versions):
+        return False
+    (span,) = task.spans
+    if span.end is not None or span.others or span.late or any(group.clears for group in span.groups):
+        return False
+    groups = [*span.groups, *span.older]
+    first, last = min(group.min_position for group in groups), max(group.max_position for group in groups)
+    cleared = [*timeline.clears, *(copy for copies in timeline.copies.values() for copy in copies), *timeline.copies]
+    changed = {version.position for version in timeline.versions} - {span.start}
+    return (
+        first >= span.start
+        and all(first >= latest_unordered(position) for position in cleared)
+        and all(first >= latest_unordered(one) or last < earliest_unordered(one) for one in changed)
+    )
 
 
 def _newest_clear(task: ApplyTask) -> str | None:
@@ -113,27 +137,31 @@ class _Table:
 
     def parts(self) -> list[TablePart]:
         """Return the parts of its changes."""
-        parts: list[list[Span]] = [[]]
-        rows = size = 0
-        for span in self.task.spans:
-            for group in span.groups:
-                if rows >= _PART_ROWS or size >= _PART_BYTES:
-                    parts.append([])
-                    rows = size = 0
-                rows, size = rows + group.rows, size + group.image_bytes
-                if parts[-1] and parts[-1][-1].start == span.start and parts[-1][-1].end == span.end:
-                    parts[-1][-1].groups.append(group)
-                else:
-                    parts[-1].append(replace(span, groups=[group]))
+        older = [replace(span, groups=span.older, older=[]) for span in self.task.spans]
+        repeated = [[replace(span, groups=[], older=span.groups) for span in spans] for spans in _parts(older)]
+        fresh = _parts([replace(span, older=[]) for span in self.task.spans])
         return [
             TablePart(replace(self.task, spans=spans), number, self.count, self.cleared)
-            for number, spans in enumerate(parts)
+            for number, spans in enumerate([*repeated, *fresh])
         ]
 
     def buckets(self) -> list[tuple[ApplyTask, int, Sequence[str]]]:
         """Return for each bucket the table, the bucket's number, and the files of key events."""
         task, events = replace(self.task, spans=[]), [result.events for result in self.results()]
         return [(task, bucket, events) for bucket in range(self.count)]
+
+    def settlements(self) -> list[tuple[ApplyTask, list[TablePart], list[str]]]:
+        """Return the table, its parts, and files with changes of keys in doubt: of as many buckets as a task holds."""
+        doubtful = [result for result in self.results() if result.doubtful]
+        some, rows, bundles = list[str](), 0, []
+        for result in doubtful:
+            if some and rows + result.doubtful_rows > _SETTLED_ROWS:
+                bundles.append(some)
+                some, rows = [], 0
+            some.append(result.doubtful)
+            rows += result.doubtful_rows
+        task = replace(self.task, spans=[])
+        return [(task, self.parts(), files) for files in ([*bundles, some] if some else [])]
 
     def newest(self) -> list[str]:
         """Return the files with the numbers of the rows to write."""
@@ -146,6 +174,23 @@ class _Table:
     def results(self) -> list[PartResult]:
         """Return what the tasks left."""
         return [report.part for report in self.reports if report.part is not None]
+
+
+def _parts(spans: Sequence[Span]) -> list[list[Span]]:
+    """Return the row groups of spans, as many together as one task reads."""
+    parts: list[list[Span]] = []
+    rows = size = 0
+    for span in spans:
+        for group in span.groups:
+            if not parts or rows >= _PART_ROWS or size >= _PART_BYTES:
+                parts.append([])
+                rows = size = 0
+            rows, size = rows + group.rows, size + group.image_bytes
+            if parts[-1] and parts[-1][-1].start == span.start and parts[-1][-1].end == span.end:
+                parts[-1][-1].groups.append(group)
+            else:
+                parts[-1].append(replace(span, groups=[group]))
+    return parts
 
 
 def apply_in_buckets(
@@ -166,12 +211,14 @@ def apply_in_buckets(
     def step(work: Callable[..., ApplyReport], items: Callable[[_Table], Sequence[tuple[Any, ...]]]) -> None:
         """Run work for all tables that go on at once."""
         open_tables = [(table, list(items(table))) for table in tables if table.report is None]
-        reports = iter(run(partial(work, slim, secrets), [item for _, some in open_tables for item in some]))
+        every = [item for _, some in open_tables for item in some]
+        reports = iter(run(partial(work, slim, secrets), every) if every else ())
         for table, some in open_tables:
             table.take(list(islice(reports, len(some))))
 
     step(_write_events, lambda table: [(part,) for part in table.parts()])
     step(_find_newest, _Table.buckets)
+    step(_settle, _Table.settlements)
     step(_write_rows, lambda table: [(part, table.newest(), table.released()) for part in table.parts()])
     going_on = [table for table in tables if table.report is None]
     reports = run(partial(_commit, slim, secrets), [(table.task, table.reports, table.cleared) for table in going_on])
@@ -195,6 +242,13 @@ def _write_events(job: JobDocument, secrets: Secrets, item: tuple[TablePart]) ->
 def _find_newest(job: JobDocument, secrets: Secrets, item: tuple[ApplyTask, int, Sequence[str]]) -> ApplyReport:
     task, bucket, events = item
     return find_newest(job, task, secrets, bucket, events)
+
+
+def _settle(
+    job: JobDocument, secrets: Secrets, item: tuple[ApplyTask, Sequence[TablePart], Sequence[str]]
+) -> ApplyReport:
+    task, parts, doubtful = item
+    return settle(job, task, secrets, parts, doubtful)
 
 
 def _write_rows(

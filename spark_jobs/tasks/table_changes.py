@@ -20,6 +20,7 @@ from airflow_provider_cdc.core.apply.row_copies import identities
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.sequence_gaps import NUMBERED_COLUMNS
 from airflow_provider_cdc.core.apply.source_order import BATCH, under
+from airflow_provider_cdc.core.arrays import BoolArray
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Format
 from airflow_provider_cdc.core.model.clock_position import latest_unordered
 from airflow_provider_cdc.core.timeline.barriers import barriers
@@ -184,11 +185,10 @@ class TableChanges:
         further = SENT_COLUMNS if self._by_clock else ["kafka_time"] if sent else []
         columns = list(dict.fromkeys([*(columns or self._columns), *further]))
         for span in spans:
-            read = self._read_groups(span.groups, columns, images)
             if self._by_clock:
-                tables.append(self._of_table(self._with_older(read, span, columns), span))
+                tables.append(self._of_table(self._with_older(span, columns, images), span))
                 continue
-            tables.append(_between(read, span))
+            tables.append(_between(self._read_groups(span.groups, columns, images), span))
         if not tables:
             return self._no_changes()
         rows = pa.concat_tables(tables).unify_dictionaries()
@@ -204,15 +204,10 @@ class TableChanges:
         :param columns: of the change log.
         """
         for span in self._task.spans:
-            groups, size = list[RowGroup](), 0
-            for group in span.groups:
-                if groups and size + group.image_bytes > _PIECE_BYTES:
-                    yield self.of([replace(span, groups=groups)], columns=columns)
-                    groups, size = [], 0
-                groups.append(group)
-                size += group.image_bytes
-            if groups:
-                yield self.of([replace(span, groups=groups)], columns=columns)
+            for groups in _pieces(span.groups):
+                yield self.of([replace(span, groups=groups, older=[])], columns=columns)
+            for groups in _pieces(span.older):
+                yield self.of([replace(span, groups=[], older=groups)], columns=columns)
 
     def topics(self) -> set[str]:
         """Return the topics of the changes."""
@@ -267,9 +262,9 @@ class TableChanges:
         """Position and Kafka's time of the snapshots whose rows are told apart from those of earlier attempts."""
         return [one for one in self._task.every_snapshot if one[1]]
 
-    def _with_older(self, newer: pa.Table, span: Span, columns: list[str]) -> pa.Table:
+    def _with_older(self, span: Span, columns: list[str], images: dict[str, StoredImages] | None) -> pa.Table:
         """Return a span's rows with those of earlier batches that they may repeat, marked as older."""
-        tables = [_marked(newer, older=False)]
+        tables = [_marked(self._read_groups(span.groups, columns, images), older=False)] if span.groups else []
         for groups, late in ((span.older, False), (span.late, True)):
             if groups:
                 older = self._read_groups(groups, columns)
@@ -281,15 +276,18 @@ class TableChanges:
 
         :raises DataError: only the order of changes of one instant would show it.
         """
-        timeline = self._timeline
+        timeline, name = self._timeline, str(self._timeline.last_name)
         rows = next_to_copies(rows, timeline.copies)
         boundaries = {span.start, *timeline.clears, *(version.position for version in timeline.versions)}
         for boundary in sorted(boundaries - {""}):
             if boundary >= span.start and (span.end is None or boundary < span.end):
-                behind = pc.greater_equal(rows.column("position"), boundary).to_numpy(zero_copy_only=False)
+                behind, doubtful = _behind(rows, boundary)
                 if boundary == span.start:  # what the clock cannot order with it becomes the table's, too
-                    behind |= unordered_with(boundary, rows.column("position"))
-                rows = without_repeats_across(rows, behind, str(timeline.last_name))
+                    behind |= doubtful
+                rows = without_repeats_across(rows, behind, name)
+                if boundary != span.start and doubtful.any():  # rows that may have been before it come again, too
+                    behind, doubtful = _behind(rows, boundary)
+                    rows = without_repeats_across(rows, behind & ~doubtful, name)
         begun = latest_unordered(max([span.start, *timeline.copies.get(span.start, ())]))
         groups = [*span.groups, *span.older, *span.late]
         if span.end is None and all(group.min_position >= begun for group in groups):
@@ -298,6 +296,26 @@ class TableChanges:
         if own is None:
             raise order_unknown(timeline, "rows, and statements that give their name to another table,")
         return own
+
+
+def _behind(rows: pa.Table, boundary: str) -> tuple[BoolArray, BoolArray]:
+    """Return which rows stand behind a position by clock, and of which the clock does not say it."""
+    positions = rows.column("position")
+    behind: BoolArray = pc.greater_equal(positions, boundary).to_numpy(zero_copy_only=False)
+    return behind, unordered_with(boundary, positions)
+
+
+def _pieces(groups: Sequence[RowGroup]) -> Iterator[list[RowGroup]]:
+    """Yield row groups, as many at a time as are read at once."""
+    some, size = list[RowGroup](), 0
+    for group in groups:
+        if some and size + group.image_bytes > _PIECE_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(group)
+        size += group.image_bytes
+    if some:
+        yield some
 
 
 def columns_of(wire: Format, *, verifies: bool = False) -> list[str]:

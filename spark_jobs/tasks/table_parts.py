@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Apply one table in several tasks: parts write key events, buckets find the newest of each key, parts write its row.
+"""Write the rows of a table that is split, part by part, and commit them (the keys: :mod:`spark_jobs.tasks.part_keys`).
 
 Only keys go from task to task: an image is typed by the task that reads it. Of a table without key it is the digests of
 rows that are added and removed, and what is left of both.
@@ -17,14 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.apply.key_buckets import key_events, keys_of, net_events, newest_events
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, LaterRows, MergePlan, MergeStep, RowFailure
-from airflow_provider_cdc.core.apply.record_keys import contradicted_within, firsts_unlike_stored, is_unproven
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, ordered, typer_of
 from airflow_provider_cdc.core.apply.row_images import SchemaMissing
-from airflow_provider_cdc.core.apply.row_sets import group_numbers, having_keys
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
-from airflow_provider_cdc.core.apply.source_order import source_order
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import DataError, SinkError
@@ -37,24 +33,9 @@ from spark_jobs.sinks.contract import RowFiles
 from spark_jobs.sinks.registry import open_sink
 from spark_jobs.tasks.apply import TableApply
 from spark_jobs.tasks.reporting import reported
-from spark_jobs.tasks.table_changes import columns_of
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, PartResult, TablePart
 
 Secrets = dict[str, dict[str, str]]
-
-
-def write_events(job: JobDocument, part: TablePart, secrets: Secrets) -> ApplyReport:
-    """Write the keys that a part's changes acquire and release; an error is reported, not raised."""
-    return reported(_Part(job, part.task, secrets), lambda table: table.write_events(part))
-
-
-def find_newest(job: JobDocument, task: ApplyTask, secrets: Secrets, bucket: int, events: Sequence[str]) -> ApplyReport:
-    """Find the newest change of each key of a bucket; an error is reported, not raised.
-
-    :param task: of the whole table, without spans.
-    :param events: files of the parts.
-    """
-    return reported(_Part(job, task, secrets), lambda table: table.find_newest(bucket, events))
 
 
 def write_rows(
@@ -64,7 +45,7 @@ def write_rows(
 
     :param newest: files of the buckets; so is ``released``, of a table without key.
     """
-    return reported(_Part(job, part.task, secrets), lambda table: table.write_rows(part, newest, released))
+    return reported(SplitTable(job, part.task, secrets), lambda table: table.write_rows(part, newest, released))
 
 
 def commit_parts(
@@ -80,7 +61,7 @@ def commit_parts(
     :param reports: of all tasks that had a part or a bucket of it.
     :param cleared: position of the newest TRUNCATE, None without any.
     """
-    return reported(_Part(job, task, secrets), lambda table: table.commit(reports, cleared))
+    return reported(SplitTable(job, task, secrets), lambda table: table.commit(reports, cleared))
 
 
 def discard_rows(job: JobDocument, task: ApplyTask, secrets: Secrets, reports: Sequence[ApplyReport]) -> None:
@@ -90,92 +71,8 @@ def discard_rows(job: JobDocument, task: ApplyTask, secrets: Secrets, reports: S
         open_sink(job, secrets).discard(job.at(task.location), rows)
 
 
-class _Part(TableApply):
+class SplitTable(TableApply):
     """One table's way through apply, in one of the tasks that share it."""
-
-    def write_events(self, part: TablePart) -> ApplyReport:
-        """Write the part's key events by bucket."""
-        target = self._target.open()
-        if isinstance(target, ApplyReport):
-            return target
-        if not self._writer.takes_parts(target, self._columns):
-            return ApplyReport(self.task.table_id, ApplyStatus.WHOLE)
-        if target.exists and not self._schema.key and not self._writer.subtracts(target):
-            return ApplyReport(self.task.table_id, ApplyStatus.WHOLE)
-        counts, lossy, failures = Counter[str](), Counter[str](), list[RowFailure]()
-        events, buckets, start = list[pa.Table](), list[IntArray](), 0
-        columns = list(dict.fromkeys([*columns_of(self._format), *self._shape.rules.of_change]))
-        for rows in self._changes.pieces(columns):
-            changes = ordered(rows)
-            counts.update(changes.counts())
-            keyed = key_events(
-                changes,
-                self._timeline,
-                self._format,
-                self._types,
-                cleared=part.cleared,
-                count=part.buckets,
-                snapshot_position=self.task.snapshot_position,
-                shape=self._shape.rules,
-            )
-            numbers = pa.array(keyed.events.column("row").to_numpy() + start)
-            events.append(keyed.events.set_column(keyed.events.num_columns - 1, "row", numbers))
-            buckets.append(keyed.buckets)
-            failures += keyed.typer.failures
-            if failures and not self._key:  # of rows without key only a look at all shows which are copies
-                return ApplyReport(self.task.table_id, ApplyStatus.WHOLE)
-            lossy.update(keyed.typer.lossy)
-            start += rows.num_rows
-            self._demand_fit(failures)
-        result = PartResult(changes=dict(counts))
-        if events:
-            batches = _by_number(pa.concat_tables(events), np.concatenate(buckets), part.buckets)
-            result.events = write_batches(self._storage, self._staged, "events", batches)
-        return self._done(result, failures, lossy)
-
-    def find_newest(self, bucket: int, events: Sequence[str]) -> ApplyReport:
-        """Write the numbers of the rows that are the newest of the bucket's keys, and the keys whose row is gone."""
-        batches = [read_batch(self._storage, name, bucket) for name in events]
-        every = pa.Table.from_batches(batches[:0], batches[0].schema)
-        every = pa.concat_tables([every, *map(_table, batches)]).unify_dictionaries()
-        if self._key and is_unproven(self._timeline, self._format) and self._contradicted(every):
-            return ApplyReport(self.task.table_id, ApplyStatus.WHOLE)
-        newest, cancelled = (newest_events(every, self._format), 0) if self._key else net_events(every, self._format)
-        fills = every.column("fills").to_numpy()[newest]
-        starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
-
-        def numbers(kind: str, some: IntArray) -> str:
-            part_of = np.searchsorted(starts, some, "right") - 1
-            rows = pa.table({"row": pa.array(every.column("row").to_numpy()[some])})
-            return write_batches(self._storage, self._staged, kind, _by_number(rows, part_of, len(events)))
-
-        result = PartResult(newest=numbers("newest", newest[fills]), cancelled=cancelled)
-        if not self._key:
-            result.released = numbers("released", newest[~fills])
-            return self._done(result)
-        gone = keys_of(every.take(pa.array(newest[~fills])), self._key)
-        result.removed = write_batches(self._storage, self._staged, "removed", [one_batch(gone)])
-        report = self._done(result)
-        report.deletes = gone.num_rows
-        return report
-
-    def _contradicted(self, events: pa.Table) -> bool:
-        """Return whether keys may be other than the table's: a look at all rows decides."""
-        events = events.take(pa.array(source_order(events, "fills")))
-        keys, fills = keys_of(events, self._key), events.column("fills").to_numpy()
-        groups = group_numbers(keys.columns)
-        if len(contradicted_within(groups, fills, events)[0]):
-            return True
-        base = self.task.base
-        if base is None or base.version is None:
-            return False
-        begun = self._timeline.versions[0].position
-        first = firsts_unlike_stored(groups, fills, events, base.applied_position, begun)
-        if not len(first):
-            return False
-        keys = keys.take(pa.array(first))
-        stored = self._base.rows(keys).select(keys.column_names)
-        return bool(having_keys(stored, keys, keys.column_names).any())
 
     def write_rows(self, part: TablePart, newest: Sequence[str], released: Sequence[str]) -> ApplyReport:
         """Write the rows of these numbers; those that the changes ``released`` take away are for the commit."""
@@ -190,9 +87,9 @@ class _Part(TableApply):
             result.removed_until = max(result.removed_until, pc.max(typer.changes.rows.column("position")).as_py())
         removed = pa.concat_tables(before)
         if removed.num_rows:
-            result.removed = write_batches(self._storage, self._staged, "removed", [one_batch(removed)])
+            result.removed = write_batches(self._storage, self.staged, "removed", [one_batch(removed)])
         if not len(row_numbers):
-            return self._done(result, deletes=removed.num_rows)
+            return self.done(result, deletes=removed.num_rows)
         if not target.exists:
             self._target.note_begin()
         files = self._writer.row_files(target, self._columns)
@@ -203,7 +100,7 @@ class _Part(TableApply):
         except BaseException:
             files.discard()
             raise
-        report = self._done(result, failures, lossy, deletes=removed.num_rows)
+        report = self.done(result, failures, lossy, deletes=removed.num_rows)
         report.upserts = count
         return report
 
@@ -226,10 +123,24 @@ class _Part(TableApply):
             files.add(rows)
             count += rows.num_rows
             failures += typer.failures
-            if self._key:  # all rows of the others were typed for their digests
+            if self.key:  # all rows of the others were typed for their digests
                 lossy.update(typer.lossy)
             self._demand_fit(failures)
         return count
+
+    def picked(self, row_numbers: IntArray, columns: Sequence[str]) -> Iterator[tuple[pa.Table, IntArray]]:
+        """Yield the changes of these numbers, with their numbers, some at a time.
+
+        :param row_numbers: ascending.
+        :param columns: of the change log.
+        """
+        start = 0
+        for rows in self._changes.pieces(columns) if len(row_numbers) else ():
+            first, end = np.searchsorted(row_numbers, [start, start + rows.num_rows])
+            some = row_numbers[first:end]
+            if len(some):
+                yield rows.take(pa.array(some - start)), some
+            start += rows.num_rows
 
     def _typed(self, row_numbers: IntArray, image: str) -> Iterator[tuple[pa.Table, RowTyper]]:
         """Type an image of the rows of these numbers, some at a time.
@@ -237,18 +148,11 @@ class _Part(TableApply):
         :param row_numbers: ascending.
         :raises ImagesLack: an update lacks columns, which changes of other parts may have.
         """
-        if not len(row_numbers):
-            return
-        last, start = len(self._timeline.versions) - 1, 0
+        last = len(self._timeline.versions) - 1
         other = {"after": "before", "before": "after"}[image]
         unread = set() if self._format.updates_name_changes and image == "before" else {other}
         read = [name for name in (*RESOLVE_COLUMNS, *self._shape.rules.of_change) if name not in unread]
-        for rows in self._changes.pieces(read):
-            first, end = np.searchsorted(row_numbers, [start, start + rows.num_rows])
-            mine = rows.take(pa.array(row_numbers[first:end] - start))
-            start += rows.num_rows
-            if not mine.num_rows:
-                continue
+        for mine, _ in self.picked(row_numbers, read):
             for name in unread:
                 mine = mine.append_column(name, pa.nulls(mine.num_rows, pa.string()))
             try:
@@ -289,7 +193,7 @@ class _Part(TableApply):
             parts = [rows for rows in written if rows.added or rows.staged]
             report.status, report.action = ApplyStatus.COMMITTED, action.verb
             action = replace(action, later=None, parts=parts, unmatched=self._settles(facts, step))
-            self._is_compared = self._verification is not None and not self._key  # by whole rows
+            self._is_compared = self._verification is not None and not self.key  # by whole rows
             try:
                 report.version = self._carry_out(target, action)
             except DataError:  # before the commit: a removed row is not there
@@ -302,7 +206,7 @@ class _Part(TableApply):
     def _plan(self, reports: Sequence[ApplyReport], *, clear: bool) -> tuple[MergePlan, int, int]:
         """Return the plan that the tasks carried out but for its commit, and how many rows they wrote and cancelled."""
         counts, lossy, upserts = Counter[str](), Counter[str](), sum(report.upserts for report in reports)
-        removed, cancelled = [self._nothing.select(self._key or self._nothing.column_names)], 0
+        removed, cancelled = [self._nothing.select(self.key or self._nothing.column_names)], 0
         until = [pa.array([], pa.string())]
         for report in reports:
             assert report.part is not None
@@ -310,11 +214,11 @@ class _Part(TableApply):
             lossy.update(report.lossy)
             cancelled += report.part.cancelled
             if report.deletes:
-                removed.append(_table(read_batch(self._storage, report.part.removed, 0)))
+                removed.append(as_table(read_batch(self._storage, report.part.removed, 0)))
                 until.append(pa.repeat(report.part.removed_until, removed[-1].num_rows))
         last, later = len(self._timeline.versions) - 1, LaterRows(upserts, _no_pieces)
         gone = pa.concat_tables(removed)
-        open_until = None if self._key else partial(pa.concat_arrays, until)
+        open_until = None if self.key else partial(pa.concat_arrays, until)
         step = MergeStep(last, self._schema, clear, self._nothing, gone, later=later, open_until=open_until)
         failures = [RowFailure(**failure) for report in reports for failure in report.failures]
         return MergePlan([step], failures, lossy, dict(counts)), upserts, cancelled
@@ -324,31 +228,34 @@ class _Part(TableApply):
         return self._timeline.versions[-1].schema
 
     @property
-    def _key(self) -> list[str]:
+    def key(self) -> list[str]:
+        """The names of the columns that identify a row."""
         return self._columns.key_names
 
     @property
-    def _staged(self) -> str:
+    def staged(self) -> str:
+        """The folder of what the table's tasks hand to each other."""
         return staged_folder(self.job.pipeline, self.job.seq, self.task.table_id)
 
     @property
     def _nothing(self) -> pa.Table:
         return self._columns.columns.empty_table()
 
-    def _done(
+    def done(
         self,
         result: PartResult,
         failures: Sequence[RowFailure] = (),
         lossy: Counter[str] | None = None,
         deletes: int = 0,
     ) -> ApplyReport:
+        """Return the report of a task that has a part or a bucket."""
         report = ApplyReport(self.task.table_id, ApplyStatus.UNCHANGED, lossy=dict(lossy or {}), part=result)
         report.deletes = deletes
         report.failures = [asdict(failure) for failure in failures]
         return report
 
 
-def _by_number(rows: pa.Table, numbers: IntArray, count: int) -> list[pa.RecordBatch]:
+def by_number(rows: pa.Table, numbers: IntArray, count: int) -> list[pa.RecordBatch]:
     """Return a batch of the rows of each number.
 
     :param numbers: of each row.
@@ -359,7 +266,8 @@ def _by_number(rows: pa.Table, numbers: IntArray, count: int) -> list[pa.RecordB
     return [batch.slice(start, end - start) for start, end in pairwise(bounds)]
 
 
-def _table(batch: pa.RecordBatch) -> pa.Table:
+def as_table(batch: pa.RecordBatch) -> pa.Table:
+    """Return a batch as a table."""
     return pa.Table.from_batches([batch])
 
 

@@ -150,6 +150,8 @@ class PartResult:
     :param events: file of key events, a batch for each bucket.
     :param changes: changes by operation.
     :param newest: file with the numbers of the rows to write, a batch for each part.
+    :param doubtful: file with the changes of keys in doubt, where a clock orders them, a batch for each part.
+    :param doubtful_rows: their number.
     :param released: of a table without key the same of the changes that take a stored row away.
     :param removed: file with the keys whose row is gone, of a table without key with the rows.
     :param removed_until: of a table without key the position of the newest change that removed one of them.
@@ -160,6 +162,8 @@ class PartResult:
     events: str = ""
     changes: dict[str, int] = field(default_factory=dict)
     newest: str = ""
+    doubtful: str = ""
+    doubtful_rows: int = 0
     released: str = ""
     removed: str = ""
     removed_until: str = ""

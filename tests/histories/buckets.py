@@ -13,7 +13,8 @@ from spark_jobs.tasks import table_changes
 
 
 def split_every_table(patch: pytest.MonkeyPatch) -> None:
-    """Let a part have three changes and a bucket two."""
+    """Let a part have three changes, a bucket two, and a task settle four."""
     patch.setattr("tests.histories.run.RunPolicy", partial(RunPolicy, bucket_rows=2))
     patch.setattr(key_buckets, "_PART_ROWS", 3)
+    patch.setattr(key_buckets, "_SETTLED_ROWS", 4)
     patch.setattr(table_changes, "_PIECE_BYTES", 1)

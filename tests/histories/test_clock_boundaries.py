@@ -64,6 +64,20 @@ def test_a_row_from_before_a_change_of_columns_that_comes_again_contradicts_noth
     assert content(script) == Counter([(2, "2")])
 
 
+@pytest.mark.parametrize("when, expected", [(LATER, Counter()), (SOON, "parked")])
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_row_in_one_millisecond_with_a_change_of_columns_that_comes_again(
+    script: Script, when: int, expected: Any, batches: int
+) -> None:
+    """Its columns show that it came before the change; its position stands behind."""
+    script.send(ddl(0, T), ddl(20, "ALTER TABLE t MODIFY v VARCHAR(60)"), row(20, "INSERT", 1, 1, partition=1))
+    if batches == 2:
+        script.sync()
+    script.send(row(30, "DELETE", 1, 1, partition=1), row(when, "INSERT", 1, 1, partition=1))
+    script.sync()
+    assert content(script) == expected
+
+
 @pytest.mark.parametrize("batches", [1, 2])
 def test_a_copied_truncate_empties_nothing(script: Script, batches: int) -> None:
     truncate = ddl(10, "TRUNCATE TABLE shop.t")

@@ -16,10 +16,13 @@ from airflow_provider_cdc.core.apply.alike_rows import BUILT, each_alike
 from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
-from airflow_provider_cdc.core.apply.resolve import acquired_and_released, typer_of
+from airflow_provider_cdc.core.apply.partial_images import StoredRows
+from airflow_provider_cdc.core.apply.repeated_rows import KeyedRows, keys_in_doubt
+from airflow_provider_cdc.core.apply.resolve import acquired_and_released, by_clock, typer_of
 from airflow_provider_cdc.core.apply.row_copies import where_made
 from airflow_provider_cdc.core.apply.row_sets import (
     group_numbers,
+    having_keys,
     left_after_netting,
     newest,
     of_both_kinds,
@@ -37,6 +40,7 @@ from airflow_provider_cdc.core.values.types import TypeOptions
 _FACTOR = np.uint64(0x100000001B3)  # odd, so that no power of it loses bits
 _KEY = "key_"  # begins the name of a key's column in a table of key events: source names may be any
 _ORDER = ["topic", "partition", "offset", "index", "op", "position"]
+_BY_CLOCK = ["source", "older"]  # what shows of a change by the clock that it may have been sent again
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,8 @@ def key_events(
         row_indexes = without_passed_over(typer, row_indexes, [snapshot_position])
         keys, event_rows, fills = _added_and_removed(typer, row_indexes, last)
     columns = {f"{_KEY}{number}": column for number, column in enumerate(keys.columns)}
-    names = [*_ORDER, *batch_column(changes.rows), *({BUILT} & {*changes.rows.column_names})]
+    further = [BUILT, *(_BY_CLOCK if wire.order == "clock" else [])]
+    names = [*_ORDER, *batch_column(changes.rows), *(one for one in further if one in changes.rows.column_names)]
     rows = changes.rows.select(names).take(pa.array(event_rows))
     columns |= {name: rows.column(name) for name in rows.column_names}
     events = pa.table({**columns, "fills": fills, "row": changes.as_read(event_rows)})
@@ -144,20 +149,45 @@ def net_events(events: pa.Table, wire: Format) -> tuple[IntArray, int]:
     return np.setdiff1d(index, some[~stay]), int((fills[some] & ~stay).sum())
 
 
-def newest_events(events: pa.Table, wire: Format) -> IntArray:
-    """Return the index of the newest event of each key.
+def newest_events(events: pa.Table, wire: Format) -> tuple[IntArray, IntArray]:
+    """Return the index of the newest event of each key, and where a clock orders all events of the keys in doubt.
+
+    Of those only images show how they end (:func:`newest_by_clock`).
 
     :param events: all events of these keys, those of one row in the order that :func:`key_events` gave them.
     """
-    groups = group_numbers([events.column(name) for name in events.column_names if name.startswith(_KEY)])
-    fills = events.column("fills").to_numpy()
+    groups = group_numbers([events.column(name) for name in key_columns(events)])
+    fills = events.column("fills").to_numpy(zero_copy_only=False)
     is_ordered = _is_ordered(events)
     order: IntArray = np.arange(events.num_rows) if is_ordered else source_order(events, "fills")
     groups, fills = groups[order], fills[order]
     winners = newest(groups)
+    if wire.order == "clock":
+        older = events.column("older").to_numpy(zero_copy_only=False)[order]
+        known = np.isin(groups, keys_in_doubt(events, KeyedRows(groups, order, fills), winners), invert=True)
+        changed = np.isin(groups, groups[~older])
+        return order[winners[(known & ~older)[winners]]], order[~known & changed]
     if wire.updates_move_keys or not is_ordered:
         winners = acquired_in_one_event(winners, groups, order, fills, events, wire)
-    return order[winners]
+    return order[winners], order[:0]
+
+
+def newest_by_clock(typer: RowTyper, among: pa.Table, stored_rows: StoredRows) -> tuple[IntArray, pa.Table]:
+    """Return the rows that keys end with, and the keys that end without any.
+
+    :param typer: all rows of these keys.
+    :param among: the keys, with their columns' names; the rows may have others, of which they are not all.
+    :param stored_rows: returns the rows that some keys had before.
+    :raises DataError: it is unknown how a key ends.
+    """
+    rows, last = typer.changes.rows, len(typer.timeline.versions) - 1
+    keys, event_rows, fills = acquired_and_released(typer, np.arange(rows.num_rows), last)
+    mine = np.flatnonzero(having_keys(keys, among, keys.column_names))
+    keys, event_rows, fills = keys.take(pa.array(mine)), event_rows[mine], fills[mine]
+    groups = group_numbers(keys.columns)
+    events, applied = KeyedRows(groups, event_rows, fills), np.zeros(rows.num_rows, dtype=bool)
+    winners = by_clock(typer, keys, events, newest(groups), applied, stored_rows)
+    return event_rows[winners[fills[winners]]], keys.take(pa.array(winners[~fills[winners]]))
 
 
 def keys_of(events: pa.Table, names: list[str]) -> pa.Table:
@@ -165,7 +195,12 @@ def keys_of(events: pa.Table, names: list[str]) -> pa.Table:
 
     :param names: of the key's columns.
     """
-    return events.select([name for name in events.column_names if name.startswith(_KEY)]).rename_columns(names)
+    return events.select(key_columns(events)).rename_columns(names)
+
+
+def key_columns(events: pa.Table) -> list[str]:
+    """Return the names of the columns with the keys of events."""
+    return [name for name in events.column_names if name.startswith(_KEY)]
 
 
 def _is_ordered(events: pa.Table) -> bool:

@@ -66,7 +66,7 @@ class Changes:
         else:
             self.images = {name: Images.of_stored(stored[name], table, name, order) for name in _IMAGES}
         self._derived: dict[str, AnyImages] = {}
-        self._ops, self._op_names = _op_numbers(self.rows.column("op"))
+        self._ops, self._op_names = op_numbers(self.rows.column("op"))
 
     def are(self, *ops: str, rows: IntArray | None = None) -> BoolArray:
         """Return which rows are of some operations.
@@ -294,7 +294,7 @@ class Picked:
         return self.images.at(self.row_indexes[start : start + length])
 
 
-def _op_numbers(ops: pa.ChunkedArray) -> tuple[np.ndarray[tuple[int], np.dtype[np.int8]], list[str]]:
+def op_numbers(ops: pa.ChunkedArray) -> tuple[np.ndarray[tuple[int], np.dtype[np.int8]], list[str]]:
     """Return the number of each row's operation, and the operations by number."""
     if not pa.types.is_dictionary(ops.type):
         ops = ops.dictionary_encode()

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.apply.clock_conflicts import KeyStates, of_several
 from airflow_provider_cdc.core.apply.clock_order import moments_and_partitions, order_unknown
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack
+from airflow_provider_cdc.core.apply.ordered_changes import op_numbers
 from airflow_provider_cdc.core.apply.rewinding import rewind_needed
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
@@ -209,22 +210,39 @@ def without_stored(typer: RowTyper, events: KeyedRows, winners: IntArray) -> Int
     return changing
 
 
+def keys_in_doubt(rows: pa.Table, events: KeyedRows, winners: IntArray) -> IntArray:
+    """Return the keys of which positions and times alone do not show how they end: images may.
+
+    Their last changes are of one moment on several partitions, or the newest may be one that was sent again.
+
+    :param rows: with the columns of :func:`with_sending`, none of them doubtful; images are not needed.
+    """
+    if not len(winners):
+        return winners
+    moments, partitions = (codes[events.event_rows] for codes in moments_and_partitions(rows))
+    contested = of_several(events.groups, winners, moments, partitions)
+    return np.union1d(contested, events.groups[_like_newest(rows, events, winners)[0]])
+
+
+def _like_newest(rows: pa.Table, events: KeyedRows, winners: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the events that are as the newest of their key but for their images, and of each this newest event."""
+    groups, event_rows = events.groups, events.event_rows
+    newest: IntArray = np.zeros(int(groups.max()) + 1, dtype=np.int64)
+    newest[groups[winners]] = winners
+    rival = newest[groups]
+    source, ops = rows.column("source").to_numpy()[event_rows], op_numbers(rows.column("op"))[0][event_rows]
+    alike = (source == source[rival]) & (ops == ops[rival]) & (events.fills == events.fills[rival])
+    alike &= np.isin(groups, groups[winners]) & (source >= 0) & (event_rows != event_rows[rival])
+    repeats: IntArray = np.flatnonzero(alike)
+    return repeats, rival[repeats]
+
+
 def _came_before(typer: RowTyper, events: KeyedRows, winners: IntArray) -> IntArray:
     """Return the keys whose newest event is a row that came before, or may have."""
     rows, event_rows = typer.changes.rows, events.event_rows
-    source = rows.column("source").to_numpy()
-    newest: IntArray = np.zeros(int(events.groups.max()) + 1, dtype=np.int64)
-    newest[events.groups[winners]] = winners
-    rival = newest[events.groups]
-    alike = (
-        (source[event_rows] == source[event_rows[rival]])
-        & (event_rows != event_rows[rival])
-        & (events.fills == events.fills[rival])
-    )
-    alike &= np.isin(events.groups, events.groups[winners]) & (source[event_rows] >= 0)
-    repeats = np.flatnonzero(alike)
+    repeats, rival = _like_newest(rows, events, winners)
     if len(repeats):
-        row_indexes = np.concatenate([event_rows[repeats], event_rows[rival[repeats]]])
+        row_indexes = np.concatenate([event_rows[repeats], event_rows[rival]])
         contents = _image_contents(typer, row_indexes)
         repeats = repeats[contents[: len(repeats)] == contents[len(repeats) :]]
     doubtful = rows.column("doubtful").to_numpy(zero_copy_only=False)

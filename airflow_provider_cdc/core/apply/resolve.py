@@ -328,7 +328,7 @@ def _keyed(
     witness = None if verification is None else Witness(typer, events, last, applied, base_position, verification)
     winners = newest(groups)
     if wire.order == "clock":
-        winners = _by_clock(typer, keys, KeyedRows(groups, event_rows, fills), winners, applied, stored_rows)
+        winners = by_clock(typer, keys, KeyedRows(groups, event_rows, fills), winners, applied, stored_rows)
     elif wire.updates_move_keys or not typer.changes.distinct:
         winners = acquired_in_one_event(winners, groups, event_rows, fills, typer.changes.rows, wire)
     if later and not (typer.mapper.filters and base_position):
@@ -342,7 +342,7 @@ def _keyed(
     return MergeStep(last, schema, clear, upserts.rows, deletes, of_upserts, witness=witness)
 
 
-def _by_clock(
+def by_clock(
     typer: RowTyper, keys: pa.Table, events: KeyedRows, winners: IntArray, applied: BoolArray, stored_rows: StoredRows
 ) -> IntArray:
     """Return the newest event of each key where only a clock orders them, without those that repeat stored rows.
