@@ -17,7 +17,7 @@ from airflow_provider_cdc.core.model.offsets import Offsets
 from airflow_provider_cdc.core.plan.ranges import Range
 
 _BY_KEY = 12_000_000  # of one table that is split by key: the largest process needs about 1 GB (design/performance)
-_IN_ONE_TASK = 4_000_000  # of formats ordered by clock, whose tables are never split: about 1.2 GB
+_IN_ONE_TASK = 4_000_000  # of formats ordered by clock: a table whose columns change in the batch is not split, 1.2 GB
 
 
 def most_records(pipeline: CdcPipeline, records: int) -> int | None:

@@ -16,12 +16,12 @@ from airflow_provider_cdc.core.apply.resolve import all_clears, part_ends, versi
 from airflow_provider_cdc.core.apply.target_schema import target_schema
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.formats.registry import open_format
-from airflow_provider_cdc.core.model.clock_position import earliest_unordered, latest_unordered
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs.lake.layout import staged_folder
 from spark_jobs.lake.storage import Storage
+from spark_jobs.tasks.clock_boundaries import is_apart_from_boundaries
 from spark_jobs.tasks.part_keys import find_newest, settle, write_events
 from spark_jobs.tasks.table_parts import commit_parts, discard_rows, write_rows
 from spark_jobs.tasks.table_shape import laid_of, shape_of
@@ -48,7 +48,7 @@ def bucket_count(job: JobDocument, task: ApplyTask, secrets: Secrets) -> int:
         return 1  # only the rows show which TRUNCATE still counts
     wire = open_format(job.format, job.format_options)
     timeline = TableTimeline.from_document(task.timeline)
-    if wire.order == "clock" and not _is_apart_from_boundaries(task, timeline):
+    if wire.order == "clock" and not is_apart_from_boundaries(task, timeline):
         return 1
     schema = timeline.versions[-1].schema
     if not schema.key and wire.row_numbers != "event":  # only all rows of an event show which of them are copies
@@ -78,28 +78,6 @@ def _is_one_step(job: JobDocument, task: ApplyTask, timeline: TableTimeline, sec
     if not target_schema(timeline.versions[-1].schema, options).has_same_columns(target_schema(stored, options)):
         return False
     return len(part_ends(timeline, version_of(stored, timeline, base.applied_position))) == 1
-
-
-def _is_apart_from_boundaries(task: ApplyTask, timeline: TableTimeline) -> bool:
-    """Return whether positions by clock place all rows behind or all before each statement that means their table.
-
-    Else rows behind a statement are compared with those before it, which may have been sent again. Rows of each key
-    are compared with each other: a table without key has to be looked at whole.
-    """
-    if len(task.spans) != 1 or not all(version.schema.key for version in timeline.versions):
-        return False
-    (span,) = task.spans
-    if span.end is not None or span.others or span.late or any(group.clears for group in span.groups):
-        return False
-    groups = [*span.groups, *span.older]
-    first, last = min(group.min_position for group in groups), max(group.max_position for group in groups)
-    cleared = [*timeline.clears, *(copy for copies in timeline.copies.values() for copy in copies), *timeline.copies]
-    changed = {version.position for version in timeline.versions} - {span.start}
-    return (
-        first >= span.start
-        and all(first >= latest_unordered(position) for position in cleared)
-        and all(first >= latest_unordered(one) or last < earliest_unordered(one) for one in changed)
-    )
 
 
 def _newest_clear(task: ApplyTask) -> str | None:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
+from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sending
 from airflow_provider_cdc.core.apply.resolve_together import Compared, layout_of, resolve_together
 from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.documents import JobDocument
@@ -23,6 +24,7 @@ from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs.lake.row_groups import read_together
 from spark_jobs.lake.scratch import lake_of
+from spark_jobs.tasks.clock_boundaries import is_apart_from_boundaries
 from spark_jobs.tasks.table_changes import before_of, columns_of
 from spark_jobs.tasks.table_shape import shape_of
 from spark_jobs.tasks.table_task import ApplyTask
@@ -120,6 +122,8 @@ class TablesTogether:
             if span.end is not None and any(group.max_position >= span.end for group in span.groups):
                 return None
         timeline = TableTimeline.from_document(task.timeline)
+        if self._wire.order == "clock" and not is_apart_from_boundaries(task, timeline):
+            return None
         layout, shape = layout_of(timeline, self._wire), shape_of(self._job, timeline, self._secrets)
         if layout is None or not shape.goes_together:
             return None
@@ -149,7 +153,11 @@ class TablesTogether:
         operations = before_of(timelines[0], self._wire, verifies=any(compared))
         shape = shape_of(self._job, timelines[0], self._secrets)
         columns = list(dict.fromkeys([*columns_of(self._wire, verifies=any(compared)), *shape.of_change]))
+        if self._wire.order == "clock":
+            columns = list(dict.fromkeys([*columns, *SENT_COLUMNS]))
         rows, numbers = read_together(lake_of(self._job, self._secrets), groups, columns, before_of=operations)
+        if self._wire.order == "clock":
+            rows = with_sending(rows)
         owners = np.array(owner_of)[numbers]
         options = self._options(alike[0].task)
         plans = resolve_together(rows, owners, timelines, self._wire, options, compared, shape)

@@ -3,7 +3,8 @@
 
 `make growth N=2000` runs a pipeline of 20 tables through so many batches of 5 changes a table, with `maintain` once a
 day of 24 batches and a retention of 7 days. At some numbers of batches it measures batches of this pipeline and, by
-turns with them, of one that has 10 batches: other work on the machine changes both. Prints lines of JSON.
+turns with them, of one that has 5 batches: other work on the machine changes both. At 98 batches it is a pipeline that
+was never maintained, as one that runs each minute is most of the time. Prints lines of JSON.
 
 Batches run one after the other, so ages are made up before each `maintain`: in the ledger when batches ended, in the
 logs of the tables when their files were written. The tables forget removed files after some minutes in place of
@@ -40,7 +41,8 @@ CHANGES = 5
 DAY = 24
 RETENTION = 7 * DAY
 ROUNDS = 5
-YOUNG = 10
+YOUNG = 5
+UNMAINTAINED = 98
 FIRST = 1_700_000_000_000
 
 
@@ -49,11 +51,12 @@ class OldPipeline:
 
     :param folder: takes lake and ledger; its name is the first part of the topics' names.
     :param changes: of each table in a batch.
+    :param maintained: whether it is maintained once a day.
     """
 
-    def __init__(self, folder: Path, broker: Broker, changes: int = CHANGES) -> None:
+    def __init__(self, folder: Path, broker: Broker, changes: int = CHANGES, *, maintained: bool = True) -> None:
         folder.mkdir(parents=True)
-        self._changes = changes
+        self._changes, self._is_maintained = changes, maintained
         self.folder, self.ledger, self._prefix = folder, folder / "ledger.db", folder.name
         self.batches = self._maintained = 0
         os.environ["AIRFLOW_CONN_KAFKA_DEFAULT"] = json.dumps(
@@ -103,7 +106,7 @@ class OldPipeline:
             if self.batches == 1:
                 for table in TABLES:
                     DeltaTable(self.folder / "lake" / "shop" / table).alter.set_table_properties(_FORGETFUL)
-            if self.batches >= self._maintained + DAY:
+            if self._is_maintained and self.batches >= self._maintained + DAY:
                 self._maintained = self.batches
                 print(json.dumps({"batches": self.batches, "log": self.maintain()["log"]}), flush=True)
         return self
@@ -184,10 +187,11 @@ def grow(folder: Path, samples: set[int], file: Path) -> None:
     stamp = results.stamp()
     with OwnBroker() as broker:
         old = OldPipeline(folder / "old", broker)
+        never = OldPipeline(folder / "never", broker, maintained=False)
         for sample in sorted(samples):
-            old.run_to(sample)
+            pipeline = (never if sample == UNMAINTAINED else old).run_to(sample)
             young = OldPipeline(folder / f"young{sample}", broker).run_to(YOUNG)
-            figures = {"batches": old.batches, **compared(old, young), **old.sizes()}
+            figures = {"batches": pipeline.batches, **compared(pipeline, young), **pipeline.sizes()}
             print(json.dumps(figures), flush=True)
             results.add(file, growth=[{**figures, "batches": sample, **stamp}])
 
@@ -201,7 +205,8 @@ def main() -> None:
         "--json", type=Path, default=results.FILE, help=f"takes the figures (default {results.FILE.name})"
     )
     options = parser.parse_args()
-    samples = {batches for batches in (10, 300, 700, 1000, 1500) if batches < options.batches} | {options.batches}
+    usual = (10, UNMAINTAINED, 300, 700, 1000, 1500)
+    samples = {batches for batches in usual if batches < options.batches} | {options.batches}
     with tempfile.TemporaryDirectory(prefix="cdc-growth-") as temporary:
         grow(options.folder or Path(temporary), samples, options.json)
 

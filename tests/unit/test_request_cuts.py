@@ -145,7 +145,7 @@ def test_the_result_of_several_batches_has_their_sums_and_the_last_state() -> No
     ("policy", "spark", "wire", "most"),
     [
         ({"engine": "spark"}, {}, "debezium-json", 12_000_000),
-        ({"engine": "spark"}, {}, "canal-json", 4_000_000),  # its tables cannot be split by key
+        ({"engine": "spark"}, {}, "canal-json", 4_000_000),  # not all of its tables can be split by key
         ({"engine": "spark"}, {"connection": "cluster"}, "canal-json", None),
         ({"engine": "inline"}, {"connection": "cluster"}, "debezium-json", 12_000_000),
         ({"engine": "spark", "batch_records": 7}, {}, "debezium-json", 7),

@@ -12,15 +12,16 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.contradictions import Verification
 from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
-from airflow_provider_cdc.core.apply.merge_plan import MergePlan, MergeStep
+from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan, MergeStep
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.record_keys import KeyEvents, is_unproven
-from airflow_provider_cdc.core.apply.resolve import acquired_and_released, typer_of
+from airflow_provider_cdc.core.apply.repeated_rows import KeyedRows
+from airflow_provider_cdc.core.apply.resolve import acquired_and_released, by_clock, typer_of
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
-from airflow_provider_cdc.core.apply.source_order import moments_of
-from airflow_provider_cdc.core.apply.witness import RowsBefore, Witness
+from airflow_provider_cdc.core.apply.witness import OwnRows, RowsBefore, Witness, numbered_moments
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
+from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.shapes.shape import PLAIN, Shape
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
@@ -35,11 +36,11 @@ _OWNER = "owner"  # number of a row's table
 def layout_of(timeline: TableTimeline, wire: Format) -> Hashable | None:
     """Return what tables that can be resolved together have in common, None where a table has to be resolved alone.
 
-    Those have a key and have had one schema; no TRUNCATE, and positions that alone say which change is the newest.
+    Those have a key and have had one schema, and no TRUNCATE.
     """
     version = timeline.versions[0]
     plain = len(timeline.versions) == 1 and not timeline.clears and not version.computed
-    if not plain or not version.schema.key or wire.order == "clock" or wire.partial_images:
+    if not plain or not version.schema.key or wire.partial_images:
         return None
     if is_unproven(timeline, wire):  # stored rows may contradict it
         return None
@@ -63,13 +64,14 @@ def resolve_together(
 ) -> list[MergePlan] | None:
     """Resolve the changes of several tables of one layout (:func:`layout_of`).
 
-    :param rows: their changes (``RESOLVE_COLUMNS``) in any order.
+    :param rows: their changes (``RESOLVE_COLUMNS``) in any order; of formats ordered by clock with the columns that
+        reveal repeats (:func:`core.apply.repeated_rows.with_sending`).
     :param owners: per row the number of its table.
     :param timelines: of the tables, by number.
     :param compared: how changes are compared with the rows that they find, by number; none where it is empty.
     :param shape: the columns that each of the tables has by the same rules.
     :return: the plan of each table, as :func:`core.apply.resolve.resolve` makes it; None where values were lost, rows
-        do not fit or tables are truncated: the plans of single tables say of which.
+        do not fit, a clock leaves a key in doubt or tables are truncated: the plans of single tables say of which.
     """
     changes = Changes(rows.append_column(_OWNER, pa.array(owners)))
     if changes.are("truncate").any():
@@ -79,7 +81,13 @@ def resolve_together(
     keys, event_rows, fills = acquired_and_released(typer, np.arange(len(owner_of)), 0)
     groups = group_numbers([pa.array(owner_of[event_rows]), *keys.columns])
     winners = newest(groups)
-    if wire.updates_move_keys or not changes.distinct:
+    if wire.order == "clock":
+        applied = np.zeros(changes.rows.num_rows, dtype=bool)
+        try:
+            winners = by_clock(typer, keys, KeyedRows(groups, event_rows, fills), winners, applied, _unread)
+        except (DataError, ImagesLack):
+            return None
+    elif wire.updates_move_keys or not changes.distinct:
         winners = acquired_in_one_event(winners, groups, event_rows, fills, changes.rows, wire)
     upserts = typer.typed(event_rows[winners[fills[winners]]], "after", 0)
     if typer.failures or typer.lossy or typer.foreign.any() or upserts.absent:
@@ -94,7 +102,8 @@ def resolve_together(
         strict=True,
     )
     positions = changes.rows.column("position")
-    witnesses = _witnesses(typer, KeyEvents(keys, groups, event_rows, fills), owner_of[event_rows], compared)
+    events = KeyEvents(keys, groups, event_rows, fills)
+    witnesses = _witnesses(typer, events, owner_of[event_rows], timelines, compared)
     plans = []
     for owner, ((mine, row_indexes), (deletes, _), counts, timeline) in enumerate(steps):
         of_upserts = partial(positions.take, pa.array(row_indexes))
@@ -104,8 +113,17 @@ def resolve_together(
     return plans
 
 
+def _unread(keys: pa.Table) -> pa.Table:
+    """Refuse to read the rows that keys had before: only one table's are at hand where it is resolved alone."""
+    raise ImagesLack
+
+
 def _witnesses(
-    typer: RowTyper, events: KeyEvents, owners: IntArray, compared: Sequence[Compared | None]
+    typer: RowTyper,
+    events: KeyEvents,
+    owners: IntArray,
+    timelines: Sequence[TableTimeline],
+    compared: Sequence[Compared | None],
 ) -> dict[int, Witness]:
     """Return what compares the changes of each table that is to be compared.
 
@@ -115,7 +133,7 @@ def _witnesses(
         return {}
     order = np.argsort(owners, kind="stable")
     ends = np.cumsum(np.bincount(owners, minlength=len(compared))).tolist()
-    moments = moments_of(typer.changes.rows, typer.wire)
+    moments = numbered_moments(typer)
     applied: BoolArray = np.zeros(typer.changes.rows.num_rows, dtype=bool)
     there = np.flatnonzero(typer.image("before").there)
     rows_before = RowsBefore(typer, 0, there)
@@ -124,9 +142,8 @@ def _witnesses(
         if how is not None and end > start:
             own = order[start:end]
             mine = KeyEvents(events.keys.take(pa.array(own)), events.groups[own], events.rows[own], events.fills[own])
-            witnesses[owner] = Witness(
-                typer, mine, 0, applied, *how, moments, rows_before, numbered=np.unique(mine.rows)
-            )
+            of_table = OwnRows(timelines[owner], np.unique(mine.rows), moments, rows_before)
+            witnesses[owner] = Witness(typer, mine, 0, applied, *how, of_table)
     return witnesses
 
 

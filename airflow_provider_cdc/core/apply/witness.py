@@ -11,6 +11,7 @@ may still bring.
 from __future__ import annotations
 
 import zlib
+from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -34,6 +35,7 @@ from airflow_provider_cdc.core.apply.typed_rows import TypedRows
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.model.clock_position import SOURCE, at_tool_time, is_clock_position
 from airflow_provider_cdc.core.model.position_columns import generation_text_of, tool_time_of
+from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 
 _SAMPLED = 1_000  # rows of a table and batch of which all values are compared, however many there are
 _ZERO_DATES = frozenset({"date", "datetime", "timestamp"})
@@ -75,15 +77,29 @@ class RowsBefore:
             return self._typer.typed(np.unique(row_indexes), "before", self._target, partial=True)
 
 
+@dataclass(frozen=True, slots=True)
+class OwnRows:
+    """Say what is of one table, where the changes of several are resolved together.
+
+    :param timeline: the table's.
+    :param numbered: the numbers of its changes, ascending.
+    :param moments: of every change of all tables (:func:`moments_of`).
+    :param rows_before: types rows before changes of all tables.
+    """
+
+    timeline: TableTimeline
+    numbered: IntArray
+    moments: IntArray
+    rows_before: RowsBefore
+
+
 class Witness(GapWitness):
     """Compare the changes of one step with each other, and with stored rows as a writer meets them.
 
     :param target: schema version of the step's end, under which rows are compared.
     :param applied: of every change whether the stored rows went through it.
     :param base_position: newest position that the stored rows went through.
-    :param moments: of every change (:func:`moments_of`), where that is known.
-    :param rows_before: types rows before changes.
-    :param numbered: as of :class:`GapWitness`.
+    :param own: what is of the table, None where all changes are.
     """
 
     def __init__(
@@ -94,21 +110,21 @@ class Witness(GapWitness):
         applied: BoolArray,
         base_position: str,
         verification: Verification,
-        moments: IntArray | None = None,
-        rows_before: RowsBefore | None = None,
-        numbered: IntArray | None = None,
+        own: OwnRows | None = None,
     ) -> None:
+        numbered = None if own is None else own.numbered
         super().__init__(typer, events.rows, events.keys, applied, base_position, verification, numbered)
-        self._events, self._target = events, target
-        self._rows_before = RowsBefore(typer, target) if rows_before is None else rows_before
+        self._events, self._target, self._own = events, target, own
+        self._timeline = typer.timeline if own is None else own.timeline
+        self._rows_before = RowsBefore(typer, target) if own is None else own.rows_before
         self._forms = typer.mapper.forms(target)
         self._compares_rows = verification.compares_rows(typer.wire)
-        self._unproven = unproven_columns(typer.timeline)
+        self._unproven = unproven_columns(self._timeline)
         # by Kafka's time no change of a minute after a snapshot would be compared: so only where nothing else is known
         younger = "younger_snapshots" in typer.wire.carries
         none: BoolArray = np.zeros(len(events.rows), dtype=bool)
         self._loaded, passed_over = self._may_be_read() if younger else (self._may_be_loaded(_SKEW), none)
-        self._moments = self._numbered_moments() if moments is None else moments
+        self._moments = numbered_moments(typer) if own is None else own.moments
         finds = _finds(typer, events)
         order = np.argsort(events.groups, kind="stable")
         order = order[~passed_over[order]]
@@ -158,16 +174,11 @@ class Witness(GapWitness):
         mine, events = np.unique(self._events.rows, return_inverse=True)
         of_table = typer.changes.rows.take(pa.array(mine))
         loaded = read_before(of_table, typer.wire, base_time)[events]
-        if typer.timeline.versions[0].position in typer.timeline.unseen:
+        if self._timeline.versions[0].position in self._timeline.unseen:
             return loaded, np.zeros_like(loaded)
         by_whole = read_before(of_table, typer.wire, base_time, WHOLE)[events]
         read = typer.changes.are("incremental", rows=self._events.rows)
         return by_whole, read & np.isin(groups, groups[loaded & ~by_whole])
-
-    def _numbered_moments(self) -> IntArray:
-        """Return a number of each change, the same for changes that may have no order."""
-        rows = self._typer.changes.rows
-        return rows.column("source").to_numpy() if self._by_clock else moments_of(rows, self._typer.wire)
 
     def _compared(self, applied: BoolArray, base_position: str) -> BoolArray:
         """Return which events are of changes that came in time, and that the stored rows did not go through."""
@@ -189,8 +200,7 @@ class Witness(GapWitness):
         source = self._typer.changes.rows.column("source").to_numpy()[rows]
         sent = tool_time_of(pa.scalar(base_position or at_tool_time(0))).as_py()
         new: BoolArray = (source > max(sent * 1_000, self._newest_before())) & ~self._typer.flags("older")[rows]
-        timeline = self._typer.timeline
-        for began in (timeline.versions[0].position, *timeline.clears):
+        for began in (self._timeline.versions[0].position, *self._timeline.clears):
             if is_clock_position(began):
                 new &= source >= int(began[SOURCE]) * 1_000_000
         new &= source >= np.maximum.accumulate(source)  # the events are in the order of positions
@@ -202,7 +212,9 @@ class Witness(GapWitness):
 
     def _newest_before(self) -> int:
         """Return the newest source time of the stored rows, and of this batch's changes in steps before this one."""
-        changes = self._typer.changes.rows
+        changes = self._typer.changes.rows.select(["source", "position"])
+        if self._own is not None:
+            changes = changes.take(pa.array(self._own.numbered))
         before = changes.column("source")
         if len(self._positions):
             before = before.filter(pc.less(changes.column("position"), pc.min(self._positions)))
@@ -314,7 +326,7 @@ class Witness(GapWitness):
         event, count = event[pairs], len(pairs)
         differs: BoolArray = np.zeros(count, dtype=bool)
         columns: list[str] = [""] * count
-        schema = self._typer.timeline.versions[self._target].schema
+        schema = self._timeline.versions[self._target].schema
         proven = {column.id for column in schema.columns_in_rows} - set(self._unproven)
         for name in [one.name for one in self._typer.mapper.columns(self._target) if one.id in proven and not one.mark]:
             if name not in known.rows.column_names:
@@ -339,12 +351,18 @@ class Witness(GapWitness):
         A zero date that is stored as NULL lacks nothing.
         """
         alone: BoolArray = np.zeros(said.rows.num_rows, dtype=bool)
-        columns = self._typer.timeline.versions[self._target].schema.columns_in_rows
+        columns = self._timeline.versions[self._target].schema.columns_in_rows
         demanded = {one.id for one in columns if not one.nullable and one.type.name not in _ZERO_DATES}
         for name in [one.name for one in self._typer.mapper.columns(self._target) if one.id in demanded]:
             null = said.rows.column(name).is_null().to_numpy()
             alone |= null & ~said.absent[name] if name in said.absent else null
         return alone
+
+
+def numbered_moments(typer: RowTyper) -> IntArray:
+    """Return a number of each change, the same for changes that may have no order."""
+    by_clock, rows = typer.wire.order == "clock", typer.changes.rows
+    return rows.column("source").to_numpy() if by_clock else moments_of(rows, typer.wire)
 
 
 def _finds(typer: RowTyper, events: KeyEvents) -> IntArray:

@@ -101,11 +101,9 @@ def test_tables_one_of_which_is_odd_are_resolved_alone(odd: dict[str, Any], kind
     ("create", "wire"),
     [
         ("CREATE TABLE t (id INT, a INT)", "debezium-json"),
-        (CREATE, "canal-json"),
-        (CREATE, "oms-canal"),
         (CREATE, "oms-shareplex"),
     ],
-    ids=["no key", "by clock", "by clock too", "partial images"],
+    ids=["no key", "partial images"],
 )
 def test_such_tables_have_no_layout(create: str, wire: str) -> None:
     assert layout_of(timeline_of(create), open_format(wire)) is None
