@@ -80,15 +80,11 @@ def resolve_together(
     owner_of: IntArray = changes.rows.column(_OWNER).to_numpy()
     keys, event_rows, fills = acquired_and_released(typer, np.arange(len(owner_of)), 0)
     groups = group_numbers([pa.array(owner_of[event_rows]), *keys.columns])
-    winners = newest(groups)
-    if wire.order == "clock":
-        applied = np.zeros(changes.rows.num_rows, dtype=bool)
-        try:
-            winners = by_clock(typer, keys, KeyedRows(groups, event_rows, fills), winners, applied, _unread)
-        except (DataError, ImagesLack):
-            return None
-    elif wire.updates_move_keys or not changes.distinct:
-        winners = acquired_in_one_event(winners, groups, event_rows, fills, changes.rows, wire)
+    events = KeyEvents(keys, groups, event_rows, fills)
+    try:
+        winners = _newest(typer, events)
+    except (DataError, ImagesLack):
+        return None
     upserts = typer.typed(event_rows[winners[fills[winners]]], "after", 0)
     if typer.failures or typer.lossy or typer.foreign.any() or upserts.absent:
         return None
@@ -102,7 +98,6 @@ def resolve_together(
         strict=True,
     )
     positions = changes.rows.column("position")
-    events = KeyEvents(keys, groups, event_rows, fills)
     witnesses = _witnesses(typer, events, owner_of[event_rows], timelines, compared)
     plans = []
     for owner, ((mine, row_indexes), (deletes, _), counts, timeline) in enumerate(steps):
@@ -111,6 +106,22 @@ def resolve_together(
         step = MergeStep(0, schema, False, mine, deletes, of_upserts, witness=witness)
         plans.append(MergePlan([step], changes=counts))
     return plans
+
+
+def _newest(typer: RowTyper, events: KeyEvents) -> IntArray:
+    """Return the newest event of each key.
+
+    :raises DataError: a clock leaves it open.
+    :raises ImagesLack: the rows that keys had before would show it.
+    """
+    changes, wire, (keys, groups, rows, fills) = typer.changes, typer.wire, events
+    winners = newest(groups)
+    if wire.order == "clock":
+        applied = np.zeros(changes.rows.num_rows, dtype=bool)
+        return by_clock(typer, keys, KeyedRows(groups, rows, fills), winners, applied, _unread)
+    if wire.updates_move_keys or not changes.distinct:
+        winners = acquired_in_one_event(winners, groups, rows, fills, changes.rows, wire)
+    return winners
 
 
 def _unread(keys: pa.Table) -> pa.Table:
