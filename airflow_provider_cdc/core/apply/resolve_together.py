@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -79,17 +80,14 @@ def resolve_together(
     typer = typer_of(changes, timelines[0], wire, options, shape)
     owner_of: IntArray = changes.rows.column(_OWNER).to_numpy()
     keys, event_rows, fills = acquired_and_released(typer, np.arange(len(owner_of)), 0)
-    groups = group_numbers([pa.array(owner_of[event_rows]), *keys.columns])
-    events = KeyEvents(keys, groups, event_rows, fills)
-    try:
-        winners = _newest(typer, events)
-    except (DataError, ImagesLack):
+    events = KeyEvents(keys, group_numbers([pa.array(owner_of[event_rows]), *keys.columns]), event_rows, fills)
+    winners = _newest(typer, events)
+    if winners is None:
         return None
     upserts = typer.typed(event_rows[winners[fills[winners]]], "after", 0)
     if typer.failures or typer.lossy or typer.foreign.any() or upserts.absent:
         return None
-    gone = winners[~fills[winners]]
-    count = len(timelines)
+    gone, count = winners[~fills[winners]], len(timelines)
     steps = zip(
         _by_owner(upserts.rows, upserts.row_indexes, owner_of[upserts.row_indexes], count),
         _by_owner(keys.take(pa.array(gone)), gone, owner_of[event_rows[gone]], count),
@@ -108,17 +106,15 @@ def resolve_together(
     return plans
 
 
-def _newest(typer: RowTyper, events: KeyEvents) -> IntArray:
-    """Return the newest event of each key.
-
-    :raises DataError: a clock leaves it open.
-    :raises ImagesLack: the rows that keys had before would show it.
-    """
+def _newest(typer: RowTyper, events: KeyEvents) -> IntArray | None:
+    """Return the newest event of each key, None where a clock leaves it open, or the rows before would show it."""
     changes, wire, (keys, groups, rows, fills) = typer.changes, typer.wire, events
     winners = newest(groups)
     if wire.order == "clock":
         applied = np.zeros(changes.rows.num_rows, dtype=bool)
-        return by_clock(typer, keys, KeyedRows(groups, rows, fills), winners, applied, _unread)
+        with suppress(DataError, ImagesLack):
+            return by_clock(typer, keys, KeyedRows(groups, rows, fills), winners, applied, _unread)
+        return None
     if wire.updates_move_keys or not changes.distinct:
         winners = acquired_in_one_event(winners, groups, rows, fills, changes.rows, wire)
     return winners
