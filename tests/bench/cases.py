@@ -19,6 +19,7 @@ from tests.bench.contestants import (
     BareEnvelope,
     Contestant,
     Decode,
+    Flink,
     FormatEnvelope,
     HandWritten,
     Inline,
@@ -226,7 +227,8 @@ class Cases:
             arena.ranges = self._produce(case, rows, records_of(name, writer, orders, changes, 2))
             truth = {table: typed(name, content) for table, content in orders.content.items()}
             self._rounds.warm_up(Ours(arena))
-            self._rounds.compete(case, [Inline(arena), Afternoon(arena)], changes, lambda: truth)
+            others: list[Contestant] = [Afternoon(arena), *([Flink(arena)] if tables == 1 else [])]
+            self._rounds.compete(case, [Inline(arena), *others], changes, lambda: truth)
 
     # ---- one source
 

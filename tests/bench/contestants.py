@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import shutil
+import subprocess
 import sys
 import uuid
 from collections.abc import Mapping
@@ -14,9 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from airflow_provider_cdc.engine.jars import fetch, jar_cache, lock_of
 from airflow_provider_cdc.engine.java import find_java
-from tests.bench.structure import DATA_TOPICS, DATABASE, SCHEMA_TOPIC
+from tests.bench.structure import DATA_TOPICS, DATABASE, EXPECTED, SCHEMA_TOPIC
 from tests.cross_format.canal_values import ZONE
 from tests.services.spark_cluster import SparkCluster
 
@@ -100,6 +104,13 @@ class Contestant:
 
     def table(self, name: str) -> Path:
         return self.root / name
+
+    def rows(self, name: str) -> pa.Table:
+        """Read a table."""
+        from deltalake import DeltaTable, QueryBuilder
+
+        target = DeltaTable(str(self.table(name)))
+        return pa.table(QueryBuilder().register("t", target).execute("SELECT * FROM t").read_all())
 
     def command(self) -> list[str]:
         raise NotImplementedError
@@ -244,6 +255,30 @@ class Afternoon(Contestant):
     def command(self) -> list[str]:
         job = str(HERE / "afternoon.py")
         return [sys.executable, job, self.arena.bootstrap, self.arena.ranges_text, str(self.root), ZONE]
+
+
+class Flink(Contestant):
+    """The job of `flink.py`: one table of Paimon, by Flink SQL."""
+
+    name = "Flink SQL, Paimon"
+
+    def command(self) -> list[str]:
+        return self._job(ZONE)
+
+    def rows(self, name: str) -> pa.Table:
+        printed = subprocess.run([*self._job("UTC"), "--read"], check=True, capture_output=True, text=True).stdout
+        rows = [json.loads(line, parse_int=str, parse_float=str) for line in printed.splitlines()]
+        columns = {}
+        for member in EXPECTED:
+            texts = pa.array([row[member.name] for row in rows], pa.string())
+            zoned = pa.types.is_timestamp(member.type) and member.type.tz
+            columns[member.name] = (pc.binary_join_element_wise(texts, "Z", "") if zoned else texts).cast(member.type)
+        return pa.table(columns)
+
+    def _job(self, zone: str) -> list[str]:
+        (topic,) = self.arena.ranges
+        job = [sys.executable, "-m", "tests.bench.flink", self.arena.bootstrap, topic, str(self.folder)]
+        return [*job, zone]
 
 
 class Bare(Contestant):
