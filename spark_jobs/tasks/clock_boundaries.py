@@ -19,6 +19,8 @@ def is_apart_from_boundaries(task: ApplyTask, timeline: TableTimeline) -> bool:
     (span,) = task.spans
     if span.end is not None or span.others or span.late or any(group.clears for group in span.groups):
         return False
+    if span.older and task.base is None:  # what is resolved from nothing repeats no rows
+        return False
     groups = [*span.groups, *span.older]
     first, last = min(group.min_position for group in groups), max(group.max_position for group in groups)
     cleared = [*timeline.clears, *(copy for copies in timeline.copies.values() for copy in copies), *timeline.copies]
