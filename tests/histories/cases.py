@@ -56,7 +56,7 @@ def case_of(
     tool = TOOLS[name]
     rnd = random.Random(f"{name} {theme} {seed}")
     subject = SHARDED if theme == SHARDED.name else THEMES[theme or rnd.choice(list(THEMES))]
-    server = random.Random(f"{name} {seed} server").choice(("mysql", "mariadb"))
+    server = tool.gtids or random.Random(f"{name} {seed} server").choice(("mysql", "mariadb"))
     palette = flawed(tool.palette, flaws, server)
     statements = history(subject, rnd, palette, tool.lacks, sizes)
     clock = tool.by_clock

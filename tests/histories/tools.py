@@ -72,7 +72,7 @@ class Tool:
     :param partial: what images of tables with a key lack under ``Style.minimal``: ``minimal`` is all but the key before
         and the changes after, ``changes`` all but key and changes in both.
     :param topics: whether each table may have a topic of its own.
-    :param gtids: whether its records name transactions by GTID.
+    :param gtids: the server whose GTIDs name transactions in its records, empty without: they show which one it is.
     :param timed: whether all its records have source times.
     :param connector: whether it is Debezium's own connector, whose records tests/histories/wire.py writes.
     :param parks: codes that its page in docs/formats names for what its records do not show.
@@ -87,7 +87,7 @@ class Tool:
     snapshots: bool = False
     partial: str = ""
     topics: bool = False
-    gtids: bool = False
+    gtids: str = ""
     timed: bool = True
     connector: bool = False
     parks: frozenset[str] = frozenset()
@@ -168,12 +168,12 @@ TOOLS = {
     tool.format: tool
     for tool in (
         # the connector dies at the row after columns exchanged their names (tableChanges lose one)
-        Tool("debezium-json", lacks=("exchange",), snapshots=True, gtids=True, connector=True, parks=ALIKE),
-        Tool("debezium-avro", lacks=("exchange",), snapshots=True, gtids=True, connector=True, parks=ALIKE),
+        Tool("debezium-json", lacks=("exchange",), snapshots=True, gtids="mariadb", connector=True, parks=ALIKE),
+        Tool("debezium-avro", lacks=("exchange",), snapshots=True, gtids="mariadb", connector=True, parks=ALIKE),
         Tool("canal-json", CANAL, topics=True, parks=BY_CLOCK),
         Tool("canal-protobuf", CANAL, packets=True, topics=True, partial="minimal"),
-        Tool("dtle-json", _without(ANY, _lost_by_dtle), qualifies=True, timed=False),
-        Tool("dts-protobuf", numbers_records=True, gtids=True, partial="minimal"),
+        Tool("dtle-json", _without(ANY, _lost_by_dtle), qualifies=True, gtids="mysql", timed=False),
+        Tool("dts-protobuf", numbers_records=True, gtids="mysql", partial="minimal"),
         Tool("drs-json", topics=True, snapshots=True, partial="changes"),
         Tool("drs-json-c", topics=True, snapshots=True, partial="changes"),
         Tool("drs-avro", _without(DOTLESS, _lost_by_avro), topics=True, snapshots=True),
