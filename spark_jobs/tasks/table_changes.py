@@ -61,8 +61,8 @@ class TableChanges:
         self._by_clock = wire.order == "clock"
         # where a row's values are what shows that it came again, they are those that the log may have of all rows
         known_by_values = self._by_clock or not all(version.schema.key for version in timeline.versions)
-        strips = known_by_values and unlogged.patterns(task.database, task.table)
-        self.unlogged = unlogged if strips else None
+        names = [name for _, name in timeline.names if name is not None]
+        self.unlogged = unlogged if known_by_values and any(unlogged.patterns(*name) for name in names) else None
         self._verifies = verifies
         self._columns = list(dict.fromkeys([*columns_of(wire, verifies=verifies), *further]))
         self.first: dict[str, Any] = {}
@@ -224,7 +224,7 @@ class TableChanges:
         def read(some: list[RowGroup]) -> pa.Table:
             if images is None:
                 rows = read_groups(self._storage, some, columns, before_of=needed)
-                mine = (self._task.database, self._task.table)
+                mine = (some[0].database, some[0].table)  # that they were landed under: a rule is of a name
                 return rows if self.unlogged is None else self.unlogged.of_table(rows, *mine)
             return read_without_images(self._storage, some, columns, images, before_of=needed)
 

@@ -45,7 +45,7 @@ class Unlogged:
         return rows
 
     def of_table(self, rows: pa.Table, database: str, table: str) -> pa.Table:
-        """Return rows of one table, landed under whatever rules, as they would be landed now."""
+        """Return rows of one name, landed under whatever rules, as they would be landed now."""
         for name in _IMAGES if (patterns := self._spelt(database, table)) else ():
             if name in rows.column_names:
                 chunks = [self._without(chunk, range(len(chunk)), patterns) for chunk in rows.column(name).chunks]

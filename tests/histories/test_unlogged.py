@@ -210,6 +210,23 @@ def test_the_rule_of_a_name_that_a_table_has_inside_a_statement_alone_does_not_c
     assert script.rows("shop", "t") == Counter([tuple(person(9, 1).values())])
 
 
+@pytest.mark.parametrize("cuts", [(), (3,), (4,)])
+def test_the_rule_of_a_later_name_of_a_table_without_key_takes_no_values_out_of_rows_of_an_earlier_one(
+    log: Log, lake: Path, cuts: tuple[int, ...]
+) -> None:
+    """No column has the name that the rule states when the table has its name."""
+    create = statement(CREATE.replace(", PRIMARY KEY (id)", ""), 4)
+    renamed = statement("ALTER TABLE shop.t RENAME COLUMN ssn TO tax_no, RENAME TO shop.u", 40)
+    script = Script(log, lake, tables={"shop.u": {"columns": {"unlogged": ["ssn"]}}})
+    records = [create, *(row("c", "t", 11 + n, person(n, 1), time=11 + n) for n in (1, 2)), renamed]
+    records.append(row("c", "u", 51, person(3, 1, "tax_no"), time=51))
+    for start, end in pairwise([0, *cuts, len(records)]):
+        script.send(*records[start:end])
+        script.sync()
+    assert script.states_of("shop", "u") == ["ok"], [state.reason for state in script.states.values()]
+    assert script.rows("shop", "u") == Counter(tuple(person(n, 1).values()) for n in (1, 2, 3))
+
+
 STATEMENTS = {
     "another type": ("ALTER TABLE shop.t MODIFY ssn text NOT NULL, MODIFY phone int", {"phone": 0}),
     "added": ("ALTER TABLE shop.t ADD COLUMN phone2 varchar(9) NOT NULL DEFAULT 'x'", {}),
