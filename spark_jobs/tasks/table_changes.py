@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.alike_rows import BUILT
 from airflow_provider_cdc.core.apply.clock_order import next_to_copies, order_unknown, rows_of_name, unordered_with
+from airflow_provider_cdc.core.apply.partial_images import FITTED
 from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sending, without_repeats_across
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS
 from airflow_provider_cdc.core.apply.rewinding import rewind_needed
@@ -65,6 +66,7 @@ class TableChanges:
         self.unlogged = unlogged if known_by_values and any(unlogged.patterns(*name) for name in names) else None
         self._verifies = verifies
         self._columns = list(dict.fromkeys([*columns_of(wire, verifies=verifies), *further]))
+        self._fitted = task.replayed("row")
         self.first: dict[str, Any] = {}
 
     def read(self, images: dict[str, StoredImages] | None) -> tuple[pa.Table, pa.Table | None]:
@@ -103,12 +105,9 @@ class TableChanges:
 
         :raises RewindNeeded: the table is further on.
         """
-        task = self._task
-        if task.base is None:
-            return
-        files = {file for one in task.settled if one.seq > task.base.applied_seq for file in one.files}
+        task, files = self._task, self._task.replayed("record", "row")
         repaired = [group for span in task.spans for group in span.groups if group.file in files]
-        if not repaired:
+        if task.base is None or not repaired:
             return
         rows = read_groups(self._storage, repaired, ["position"])
         first = pc.min(rows.filter(pc.invert(self._in_keyed_version(rows))).column("position")).as_py()
@@ -233,15 +232,24 @@ class TableChanges:
             return read(groups)
         files = sorted({group.file for group in groups})
         tables = [without_settled(read([g for g in groups if g.file == file]), file, settled) for file in files]
+        tables = [self._with_fitted(rows, file) for rows, file in zip(tables, files, strict=True)]
         return pa.concat_tables(tables, promote_options="permissive")
+
+    def _with_fitted(self, rows: pa.Table, file: str) -> pa.Table:
+        """Return rows with those flagged that did not fit when the base was made, and that operators replayed since."""
+        base = self._task.base
+        if base is None or not self._fitted or "position" not in rows.column_names:
+            return rows
+        flags = pc.and_(file in self._fitted, pc.less_equal(rows.column("position"), base.applied_position))
+        return rows.append_column(FITTED, flags)
 
     def _no_changes(self) -> pa.Table:
         none = CHANGE_SCHEMA.append(pa.field(BATCH, pa.int64())).empty_table()
         topic = none.schema.get_field_index("topic")
         none = none.set_column(topic, "topic", none.column(topic).dictionary_encode())  # as the change log is read
-        if self._by_clock:
-            return _marked(none.select(list(dict.fromkeys([*self._columns, *SENT_COLUMNS]))), older=False)
-        return none.select(self._columns)
+        columns = [*self._columns, *(SENT_COLUMNS if self._by_clock else ())]
+        none = self._with_fitted(none.select(list(dict.fromkeys(columns))), "")
+        return _marked(none, older=False) if self._by_clock else none
 
     def _without_broken_off(self, rows: pa.Table) -> pa.Table:
         """Leave out rows of the snapshot's earlier attempts at the same position.

@@ -116,6 +116,15 @@ class ApplyTask:
         """Return whether the rows that the result starts from are those of the operator's files."""
         return self.base is not None and self.provided is not None and self.base.location == self.provided["location"]
 
+    def replayed(self, *kinds: str) -> set[str]:
+        """Return the files with what operators replayed from the quarantine since the base was made.
+
+        :param kinds: as of ``QuarantineEntry``.
+        """
+        base = self.base
+        since = [] if base is None else [one for one in self.settled if one.seq > base.applied_seq]
+        return {file for one in since if one.kind in kinds for file in one.files}
+
     @property
     def rows(self) -> int:
         """Rows to resolve, for balancing."""

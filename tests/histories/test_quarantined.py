@@ -17,11 +17,13 @@ from tests.histories.cases import case_of
 from tests.histories.ddl_statements import Create, Rename
 from tests.histories.debezium_records import TOPIC, row, snapshot_ddl
 from tests.histories.log import Crash, CrashError, Log
-from tests.histories.plain_tables import KEYED, T, U, rows
+from tests.histories.plain_tables import INT, KEYED, A, B, T, U, rows
 from tests.histories.quarantined import WithQuarantine, cut_off, record_line, unfit
 from tests.histories.records import Record
+from tests.histories.row_statements import Insert, Update
 from tests.histories.run import Case, described
 from tests.histories.scripted import Script
+from tests.histories.source import Column, Structure
 from tests.histories.tools import TOOLS, Style
 from tests.sample import amount
 
@@ -184,6 +186,31 @@ def test_a_row_of_a_table_that_was_renamed_since_is_replayed_in_its_place(log: L
     picture = history._sent[-1].picture
     assert picture is not None
     assert history._differences(picture) == []
+
+
+def test_an_update_of_some_columns_that_is_repaired_brings_back_the_one_before_it_in_its_batch(
+    log: Log, lake: Path
+) -> None:
+    """No row was made of either: the newest change of the key in the batch did not fit."""
+    table = Structure((A, B, Column("c", INT)), ("a",))
+    updates = [Update(T, (0,), {name: 2}) for name in ("b", "c")]
+    statements = (Create(T, table), Insert(T, ({"a": 1, "b": 1, "c": 1},)), *updates)
+    case = Case(0, statements, Style(partitions=1, minimal=True), ends=({".rows/0": 2},), format="drs-json-c")
+    history = WithQuarantine(case, log, lake)
+    history._limit = 10
+    (where,) = log.partitions
+    original = log.partitions[where][3]
+    log.partitions[where][3] = unfit(original)
+    for seq in (1, 2):
+        history._cut(seq, 2)
+        history._take_over(seq, history._sync(history._job(seq, history._chunks())).document())
+    assert [entry.record for entry in history._waiting(history._job(3, []))] == [(*where, 3)]
+    repaired = Decision(DecisionAction.REPLAY, [[*where, 3]], [record_line((*where, 3), original)])
+    history._take_over(3, history._sync(replace(history._job(3, []), order=repaired)).document())
+    picture = history._sent[-1].picture
+    assert picture is not None
+    assert history._differences(picture) == []
+    assert history._waiting(history._job(4, [])) == []
 
 
 def test_a_repaired_row_of_a_table_without_key_counts_once_when_an_earlier_batch_is_gone_back_to(

@@ -20,6 +20,7 @@ from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.model.position_columns import event_of
 
 UNKNOWN = "row_unknown"  # an update lacks columns, and the row that it changed is not there or cannot be identified
+FITTED = "fitted"  # flag of rows that did not fit when the stored rows were made, and were replayed since
 # returns stored rows that have these keys, maybe among others, under the schema that the keys belong to
 StoredRows = Callable[[pa.Table], pa.Table]
 
@@ -163,8 +164,11 @@ class Completion:
         empty = self._typer.mapper.nothing(self._target)
         if not len(needed):
             return empty, stored_row
-        if not chains.stands_as_before(needed, self._applied):
-            what = "updates that leave out columns arrived late, after their rows moved, went or came again"
+        # what came before such a row in its batch was left out with it
+        fitted = self._typer.flags(FITTED)[self._events.row_indexes]
+        lacking = (fitted & np.isin(chains.begins, chains.unknown + 1 + needed)).any()
+        if lacking or not chains.stands_as_before(needed, self._applied):
+            what = "updates that leave out columns come late: their rows moved, went, came again or did not fit since"
             position = self._typer.changes.rows.column("position")[int(self._events.row_indexes[0])].as_py()
             raise rewind_needed(str(self._typer.timeline.last_name), what, position)
         keys = self._keys.take(pa.array(chains.stored[needed]))
