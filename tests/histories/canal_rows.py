@@ -28,11 +28,23 @@ def ddl(millis: int, sql: str, partition: int = 0, second: int = 0, table: str =
 
 
 def row(
-    millis: int, op: str, k: int, v: int, old: int | None = None, partition: int = 0, second: int = 0, table: str = "t"
+    millis: int,
+    op: str,
+    k: int,
+    v: int,
+    old: int | None = None,
+    partition: int = 0,
+    second: int = 0,
+    table: str = "t",
+    kind: str = "int",
 ) -> Record:
+    """Return a row.
+
+    :param kind: type of v, as MySQL writes it.
+    """
     data = [{"k": str(k), "v": str(v)}]
     members = {"type": op, "data": data, "old": None if old is None else [{"v": str(old)}], "pkNames": ["k"]}
-    types = {"mysqlType": {"k": "int", "v": "int"}, "sqlType": {"k": 4, "v": 4}}
+    types = {"mysqlType": {"k": "int", "v": kind}, "sqlType": {"k": 4, "v": 4 if kind == "int" else 12}}
     return record(millis, {**members, **types}, partition, second, table)
 
 

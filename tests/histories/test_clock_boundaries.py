@@ -64,18 +64,35 @@ def test_a_row_from_before_a_change_of_columns_that_comes_again_contradicts_noth
     assert content(script) == Counter([(2, "2")])
 
 
-@pytest.mark.parametrize("when, expected", [(LATER, Counter()), (SOON, "parked")])
-@pytest.mark.parametrize("batches", [1, 2])
+@pytest.mark.parametrize(
+    "batches, when, expected",
+    [(1, LATER, Counter()), (2, LATER, Counter()), (1, SOON, Counter()), (2, SOON, "parked")],
+)
 def test_a_row_in_one_millisecond_with_a_change_of_columns_that_comes_again(
     script: Script, when: int, expected: Any, batches: int
 ) -> None:
-    """Its columns show that it came before the change; its position stands behind."""
+    """Its columns show that it came before the change; its position stands behind. Then DELETE is the newest change."""
     script.send(ddl(0, T), ddl(20, "ALTER TABLE t MODIFY v VARCHAR(60)"), row(20, "INSERT", 1, 1, partition=1))
     if batches == 2:
         script.sync()
     script.send(row(30, "DELETE", 1, 1, partition=1), row(when, "INSERT", 1, 1, partition=1))
     script.sync()
     assert content(script) == expected
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+@pytest.mark.parametrize("kind, second", [("int", 2), ("varchar(9)", "2")])
+def test_a_row_from_before_columns_exchanged_their_names_keeps_its_values_where_it_comes_again(
+    script: Script, kind: str, second: Any, batches: int
+) -> None:
+    first = partial(row, op="INSERT", k=1, v=2, kind=kind)
+    swap = "ALTER TABLE shop.t RENAME COLUMN k TO v, RENAME COLUMN v TO k"
+    script.send(ddl(0, f"CREATE TABLE shop.t (k INT PRIMARY KEY, v {kind})"), first(10), ddl(20, swap))
+    if batches == 2:
+        script.sync()
+    script.send(first(30))
+    script.sync()
+    assert content(script) == Counter([(1, second)])
 
 
 @pytest.mark.parametrize("batches", [1, 2])

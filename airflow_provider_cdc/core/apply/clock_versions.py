@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -49,11 +49,30 @@ def version_of_row(
     """
     if _alike(timeline, candidates):
         return candidates[-1]
-    stated = stated_structure()
-    same = [] if stated is None else [e for e in candidates if _states(timeline, e, stated, candidates)]
+    same = _stating(timeline, candidates, stated_structure())
     if not same or not _alike(timeline, same):
         raise order_unknown(timeline, "a change of columns and rows of other partitions")
     return same[-1]
+
+
+def version_of_repeat(
+    timeline: TableTimeline, candidates: Sequence[int], stated: TableSchema | None, key: Collection[str] | None
+) -> int:
+    """Return the schema version of rows that may have been sent again from before a change of columns.
+
+    :param candidates: versions whose columns they have; not empty, ascending up to that of their position.
+    :param stated: the structure that they state, None where they state none.
+    :param key: the key that they state, None where they state none.
+    """
+    same = _stating(timeline, candidates, stated)
+    if not same and key is not None:
+        keys = {one: {column.name for column in timeline.versions[one].schema.key_columns} for one in candidates}
+        same = [one for one in candidates if keys[one] == {*key}]
+    return (same or candidates)[-1]
+
+
+def _stating(timeline: TableTimeline, candidates: Sequence[int], stated: TableSchema | None) -> list[int]:
+    return [] if stated is None else [one for one in candidates if _states(timeline, one, stated, candidates)]
 
 
 def _alike(timeline: TableTimeline, candidates: Sequence[int]) -> bool:

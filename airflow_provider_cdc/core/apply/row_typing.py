@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.apply.clock_versions import version_of_row, versions_in_doubt
+from airflow_provider_cdc.core.apply.clock_versions import version_of_repeat, version_of_row, versions_in_doubt
 from airflow_provider_cdc.core.apply.insert_defaults import InsertDefaults
 from airflow_provider_cdc.core.apply.merge_plan import RowFailure
 from airflow_provider_cdc.core.apply.ordered_changes import RESTORED, AnyImages, Changes, Picked
@@ -123,7 +123,7 @@ class RowTyper:
         return flags[row_indexes]
 
     def flags(self, name: str) -> np.ndarray:
-        """Return a column of flags of all rows that only formats ordered by clock have; where it lacks, none is set."""
+        """Return a column of flags of all rows; where it lacks, none is set."""
         rows = self.changes.rows
         flags: np.ndarray = np.zeros(rows.num_rows, dtype=bool)
         if name in rows.column_names:
@@ -131,7 +131,10 @@ class RowTyper:
         return flags
 
     def _settle_versions(self) -> None:
-        """Give rows that the clock cannot order with a schema change the schema version that they show to be of."""
+        """Give rows that the clock cannot order with a schema change the schema version that they show to be of.
+
+        So it does with rows that may have been sent again from before one.
+        """
         first, last = versions_in_doubt(self.changes.rows.column("position"), self.timeline, self.versions)
         for version, text, row_indexes in self._spans(np.flatnonzero(first < last)):
             said = None if text is None else self._descriptions.of(text, version)
@@ -144,6 +147,14 @@ class RowTyper:
                     self.versions[undecided] = version_of_row(
                         self.timeline, fitting, partial(self._stated_structure, said)
                     )
+        for version, text, row_indexes in self._spans(np.flatnonzero(self.flags("doubtful"))):
+            said = None if text is None else self._descriptions.of(text, version)
+            if said is None or not said.names or self._has_earlier_key(said, version):
+                continue
+            fitting = [each for each in range(version + 1) if self._fits(said, each)]
+            if fitting[-1:] == [version]:
+                stated = self._stated_structure(said)
+                self.versions[row_indexes] = version_of_repeat(self.timeline, fitting, stated, said.key)
 
     def _stated_structure(self, said: Description) -> TableSchema | None:
         """Return the structure that rows state; rows with all columns and types that name no key have none."""
