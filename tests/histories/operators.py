@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import traceback
 from collections import Counter
 from dataclasses import replace
@@ -12,6 +13,7 @@ from airflow_provider_cdc.core.documents import JobDocument, Maintenance, Quaran
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.timeline.asked_changes import Answer
 from spark_jobs.driver.maintenance import maintain
+from spark_jobs.sinks.ownership import NOT_OURS
 from tests.histories.approving import WithApprovals
 from tests.histories.quarantined import WithQuarantine
 from tests.histories.rebuilding import WithRebuilds
@@ -120,10 +122,26 @@ class Operated(WithQuarantine, WithRebuilds, WithReplays, WithApprovals):
             if self.damaged or any(state.code.startswith("sink.") for state in self.states.values()):
                 self._damage_and_rebuild(operator, next(seqs), damages=False)
                 next(seqs)
+                if self._move_away():
+                    self._damage_and_rebuild(operator, next(seqs), damages=False)
+                    next(seqs)
             waits = self._asked_about(Answer.OPEN) or (self._is_last() and self._waiting(self._job(next(seqs), [])))
             if not waits:
                 return []
         return ["what waits for a decision never ends"] if approves else []
+
+    def _move_away(self) -> bool:
+        """Move away what was changed where another table got the name since: no rebuild replaces that.
+
+        :return: whether there was any.
+        """
+        refused = {table_id for table_id, reason in self.damaged.items() if NOT_OURS in reason}
+        refused |= {table_id for table_id, state in self.states.items() if state.code == NOT_OURS}
+        locations = {table_place(state.database, state.table) for state in map(self.states.__getitem__, refused)}
+        for location in sorted(locations & self._touched):
+            shutil.rmtree(self.root / location)
+            self.story.append(f"    what lies at {location} is moved away")
+        return bool(locations & self._touched)
 
     def _maintain(self, operator: random.Random) -> list[str]:
         """Put files together and remove those of older versions; return the tables for which that failed."""

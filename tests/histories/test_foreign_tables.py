@@ -168,6 +168,22 @@ def test_a_table_of_ours_is_rebuilt_whoever_changed_its_rows(log: Log, lake: Pat
     assert script.rows("shop", "t") == Counter({(1, 1): 1, (2, 2): 1})
 
 
+def test_a_rebuild_does_not_replace_what_a_person_wrote_to_an_earlier_table_of_the_name(log: Log, lake: Path) -> None:
+    script = Script(log, lake)
+    script.send(*snapshot_ddl(100, {"t": (COLUMNS, KEY)}), insert("t", 1, 110))
+    script.sync()
+    write_deltalake(str(lake / "shop" / "t"), FOREIGN, mode="append")
+    before = digests(lake / "shop" / "t")
+    drop_and_create(script)
+    assert sorted(script.states_of("shop", "t")) == ["dropped", "parked"]
+    (line,) = script.sync(rebuild=Rebuild(["shop.t"])).tables
+    assert line.status == "parked" and "[sink.not_ours]" in line.reason
+    assert digests(lake / "shop" / "t") == before
+    (lake / "shop" / "t").rename(lake.with_name("aside"))
+    rebuild(script)
+    assert script.rows("shop", "t") == Counter({(3, 3): 1})
+
+
 def test_maintenance_leaves_a_table_that_somebody_wrote_to(log: Log, lake: Path) -> None:
     script = Script(log, lake)
     script.send(*snapshot_ddl(100, {"t": (COLUMNS, KEY)}), insert("t", 1, 110))
