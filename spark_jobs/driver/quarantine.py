@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_provider_cdc.core.config import TableRules
-from airflow_provider_cdc.core.documents import JobDocument, TableState
+from airflow_provider_cdc.core.documents import DecisionAction, JobDocument, TableState
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableName
@@ -93,6 +93,21 @@ class Quarantine:
         """Return how many undecodable records that may be of a table wait for a decision."""
         mine = [*self._of_table.get(timeline.table_id, []), *self._of_name.get(timeline.last_name, []), *self._unknown]
         return sum(item.count for item in mine)
+
+    def discarded(self, timeline: TableTimeline, base: TableState | None) -> int:
+        """Return how many records of a table operators discarded since it was built from elsewhere.
+
+        A record that names no table is of it where its topic has had the rows of no other.
+        """
+        from_elsewhere = base is not None and (base.snapshot_position or base.provided is not None)
+        since = base.rebuilt_seq if base is not None and from_elsewhere else 0
+        names = {name for _, name in timeline.names if name is not None}
+        count = 0
+        for one in {one.record: one for one in self.settled}.values():  # the newest decision about each
+            if one.action == DecisionAction.DISCARD and not one.rows_stay and one.seq > since:
+                whose = {TableName(one.database, one.table)} if one.table else self.topics.tables_in(one.topic)
+                count += bool(whose) and whose <= names
+        return count
 
     def settles(self, timeline: TableTimeline) -> bool:
         """Return whether operators settle records of a table in this batch: it may go on then."""

@@ -53,8 +53,7 @@ class TaskMaker:
         self._demand_one_way_of_reading(timeline, start, context)
         return ApplyTask(
             timeline.table_id,
-            name.database,
-            name.table,
+            *name,
             location,
             timeline.document(),
             start.base,
@@ -72,6 +71,7 @@ class TaskMaker:
             made_with=self._p.layouts.of(timeline),
             left_out=self._p.quarantine.left_out(timeline.table_id, start.base),
             unread=self._p.quarantine.unread(timeline),
+            discarded=self._p.quarantine.discarded(timeline, start.base),
             snapshot_again=start.again,
             snapshots=self._p.snapshots.later(timeline, [*start.spans, *context], start.snapshot),
         )

@@ -56,8 +56,12 @@ class TopicTables:
             named = self._wire.table_of_topic(item.topic, self._schema_topic)
         if named is None and not item.behind_rows:
             return []
-        mine = (names for key, names in self.names.items() if key.rpartition("/")[0] == item.topic)
-        rows = {TableName(*name) for names in mine for name in names}
+        rows = self.tables_in(item.topic)
         if len(rows) >= _SEVERAL:
             return []
         return sorted(rows) if rows or named is None else [TableName(*named)]
+
+    def tables_in(self, topic: str) -> set[TableName]:
+        """Return the names of the tables whose rows a topic had so far, as far as they are noted."""
+        mine = (names for key, names in self.names.items() if key.rpartition("/")[0] == topic)
+        return {TableName(*name) for names in mine for name in names}

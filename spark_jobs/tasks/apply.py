@@ -74,7 +74,7 @@ class TableApply:
         resolved: ResolvedTable | None = None,
     ) -> None:
         self.job, self.task = job, task
-        self._secrets, self._resolved_before, self._left_out = secrets, resolved, task.left_out
+        self._secrets, self._resolved_before = secrets, resolved
         self._storage = lake_of(job, secrets)
         self._sink = open_sink(job, secrets)
         self._target = TargetTable(job, task, self._sink, self._storage)
@@ -213,7 +213,6 @@ class TableApply:
     def _demand_fit(self, failures: Sequence[RowFailure]) -> None:
         """Refuse a table of which too many rows do not fit."""
         budget, count = self._policy.quarantine_limit, self.task.left_out + len(failures)
-        self._left_out = count
         if failures and count > budget:
             first = failures[0]
             self.refused = [asdict(failure) for failure in failures[:_REFUSED]]
@@ -256,7 +255,7 @@ class TableApply:
                 facts["upserts"] = rows
                 facts["failures"] = [asdict(item) for item in plan.failures]
 
-        action.typed, action.unmatched = typed, self._settles(facts, step)
+        action.typed, action.unmatched = typed, self._settles(facts, plan)
         self._compare(action, plan)
         version = self._carry_out(target, action)
         return action.verb, version, int(facts["upserts"])
@@ -287,11 +286,12 @@ class TableApply:
         elif kinds != {False}:  # all stored rows were met, or there are none
             self._witness.demand_agreement()
 
-    def _settles(self, facts: dict[str, Any], step: MergeStep) -> Callable[[pa.Table], None]:
+    def _settles(self, facts: dict[str, Any], plan: MergePlan) -> Callable[[pa.Table], None]:
         """Return what takes the removals that found no row, before the commit that states them."""
+        step = plan.steps[-1]
 
         def take(unmatched: pa.Table) -> None:
-            self._write_pending(step.still_open(unmatched))
+            self._write_pending(step.still_open(unmatched), plan)
             if self._verification is not None and not step.keyed:
                 self._removals.agreed = step.netted + step.deletes.num_rows - unmatched.num_rows
             facts["state"] = self._state(committed=True).document()
@@ -334,8 +334,7 @@ class TableApply:
         same = stays and base_schema is not None and self._columns.has_same_columns(self._shape.so_far(base_schema))
         stays = same or (stays and self._evolves(target, base_schema, step))
         if same and not step.adds and not step.deletes.num_rows and not step.settled:
-            self._pending = OpenRemovals.joined(pending)
-            self._demand_explained()
+            self._demand_explained(OpenRemovals.joined(pending), plan)
             return None
         if stays and pending is None and not step.deletes.num_rows and (not step.keyed or target.is_empty()):
             return Action("append", commit, step.upserts, later=step.later)
@@ -355,7 +354,7 @@ class TableApply:
             remaining = remaining_pieces(pieces, base_schema, plan.steps, mapper)
         content = self._base.rows() if keeps and remaining is None else None
         rows, pending = after_steps(content, base_schema, plan.steps, mapper, compared=True)
-        self._write_pending(pending)
+        self._write_pending(pending, plan)
         return Action("overwrite" if target.exists else "create", commit, rows, later=step.later, remaining=remaining)
 
     def _type_now(self, plan: MergePlan, commit: Commit) -> None:
@@ -369,22 +368,23 @@ class TableApply:
         commit.facts["upserts"] = step.upserts.num_rows + step.netted
         commit.facts["failures"] = [asdict(item) for item in plan.failures]
 
-    def _write_pending(self, pending: OpenRemovals | None) -> None:
+    def _write_pending(self, pending: OpenRemovals | None, plan: MergePlan) -> None:
         """Write the removals that have found no row so far.
 
-        :raises DataError: no partition is left that may have the rows.
+        :raises DataError: neither a partition nor the quarantine is left that may have the rows.
         """
-        self._pending = pending
-        self._demand_explained()
+        self._demand_explained(pending, plan)
         pending_deletes.write(self._storage, self.job.pipeline, self.task.table_id, self.job.seq, pending)
 
-    def _demand_explained(self) -> None:
-        if self._pending is not None and self._format.order == "exact":
+    def _demand_explained(self, pending: OpenRemovals | None, plan: MergePlan) -> None:
+        self._pending = pending
+        if pending is not None and self._format.order == "exact":
             table = f"{self.task.database}.{self.task.table}"
+            lacking = self.task.lacking + len(plan.failures)
             try:
-                demand_explained(self._pending, self.job.marks, self._changes.topics(), table, self._left_out)
+                demand_explained(pending, self.job.marks, self._changes.topics(), table, lacking)
             except DataError:
-                self._removals.counts[ROW_MISSING] = self._pending.rows.num_rows
+                self._removals.counts[ROW_MISSING] = pending.rows.num_rows
                 raise
 
     def _evolves(self, target: Stored, old: TableSchema | None, step: MergeStep) -> bool:

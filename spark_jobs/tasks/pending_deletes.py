@@ -14,16 +14,16 @@ from airflow_provider_cdc.core.errors import REBUILD, DataError
 
 
 def demand_explained(
-    pending: OpenRemovals, marks: Mapping[str, str], topics: Collection[str], table: str, left_out: int
+    pending: OpenRemovals, marks: Mapping[str, str], topics: Collection[str], table: str, lacking: int
 ) -> None:
-    """Refuse removals whose row no partition can bring any more, and which lies in no quarantine.
+    """Refuse removals whose row no partition can bring any more, and which is of no record of the quarantine.
 
     :param marks: the newest position that each ``topic/partition`` has shown.
     :param topics: of the table's rows.
-    :param left_out: rows that the table lacks because they do not fit.
+    :param lacking: records of the quarantine that the table is without: those that wait, and those that were discarded.
     :raises DataError: ``apply.row_not_found``.
     """
-    if pending.rows.num_rows <= left_out:
+    if pending.rows.num_rows <= lacking:
         return
     read = [position for name, position in marks.items() if name.rpartition("/")[0] in topics]
     newest = newest_of(pending)
@@ -53,5 +53,5 @@ def noted(state: TableState, pending: OpenRemovals | None, *, exact: bool) -> Ta
     if pending is None:
         return state
     note = f"{pending.rows.num_rows} deleted rows were not found yet: a partition that is read less far may have them"
-    note += ", or the quarantine"
+    note += ", or the quarantine has or had them"
     return replace(state, pending_until=newest_of(pending) if exact else "", notes=[*state.notes, note])

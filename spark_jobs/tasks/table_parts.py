@@ -192,7 +192,7 @@ class SplitTable(TableApply):
             written = [each.part.rows for each in reports if each.part is not None]
             parts = [rows for rows in written if rows.added or rows.staged]
             report.status, report.action = ApplyStatus.COMMITTED, action.verb
-            action = replace(action, later=None, parts=parts, unmatched=self._settles(facts, step))
+            action = replace(action, later=None, parts=parts, unmatched=self._settles(facts, plan))
             self._is_compared = self._verification is not None and not self.key  # by whole rows
             try:
                 report.version = self._carry_out(target, action)

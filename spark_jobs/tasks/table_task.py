@@ -68,6 +68,7 @@ class ApplyTask:
     :param settled: records of which operators decided that what was landed of them counts no more.
     :param left_out: rows that the base lacks because they do not fit.
     :param unread: records that could not be decoded, wait for a decision and may be of the table.
+    :param discarded: records of the table that operators discarded.
     :param rebuilt_seq: batch that last rebuilt the table, this one included, 0 for none.
     :param applied_seq: newest batch that the table holds as far as the driver knows; the table itself knows better.
     :param whole: whether the table cannot be split by key.
@@ -97,6 +98,7 @@ class ApplyTask:
     made_with: dict[str, str] | None = None
     left_out: int = 0
     unread: int = 0
+    discarded: int = 0
     snapshot_again: str = ""
     snapshots: list[tuple[str, int]] = field(default_factory=list)
 
@@ -124,6 +126,11 @@ class ApplyTask:
         base = self.base
         since = [] if base is None else [one for one in self.settled if one.seq > base.applied_seq]
         return {file for one in since if one.kind in kinds for file in one.files}
+
+    @property
+    def lacking(self) -> int:
+        """Records that the base may lack: they wait in the quarantine, or were discarded."""
+        return self.left_out + self.unread + self.discarded
 
     @property
     def rows(self) -> int:

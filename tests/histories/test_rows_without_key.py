@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_cdc.core.documents import Decision, DecisionAction
 from tests.histories.debezium_records import TOPIC, ddl, row
 from tests.histories.log import Log
-from tests.histories.quarantined import repair
+from tests.histories.quarantined import cut_off, repair
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 from tests.histories.ways import resolved
@@ -127,6 +128,27 @@ def test_a_removal_waits_for_a_row_that_lies_in_the_quarantine(
     script.sync(decision=repair((TOPIC_OF_ROWS, 0, 1, change("c", 20, 1, 7))))
     assert script.states_of("shop", "n") == ["ok"] and values(script) == [*left, (2, 7)]
     assert script.open_records() == [] and [state.notes for state in script.states.values()] == [[]]
+
+
+UNREAD = cut_off(change("c", 20, 1, 7))
+UNFIT = change("c", 20, 1, "no number")
+
+
+@pytest.mark.parametrize("broken", [UNREAD, UNFIT], ids=["unread", "unfit"])
+def test_a_removal_of_a_row_that_an_operator_discards_waits_on(script: Script, cut: int | None, broken: Record) -> None:
+    """The row that it names is the one that the table was to go on without; another one's parks the table."""
+    script.policy = {**script.policy, "quarantine_limit": 1}
+    script.send(created("int"))
+    synced(script, cut, change("c", 10, 2, 7), broken, change("d", 30, 1, 7))
+    assert script.states_of("shop", "n") == ["ok"] and values(script) == [(2, 7)]
+    script.sync(decision=Decision(DecisionAction.DISCARD, [[TOPIC_OF_ROWS, 0, 1]]))
+    synced(script, cut, change("c", 40, 1, 7))
+    (state,) = script.states.values()
+    assert (state.state, script.open_records()) == ("ok", []) and values(script) == [(1, 7), (2, 7)]
+    assert "1 deleted rows were not found" in " ".join(state.notes)
+    synced(script, cut, change("d", 50, 3, 9))
+    (state,) = script.states.values()
+    assert (state.state, state.code) == ("parked", "apply.row_not_found")
 
 
 def test_a_removal_of_another_row_parks_the_table_once_the_quarantine_has_none(script: Script) -> None:
