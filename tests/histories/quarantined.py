@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from airflow_provider_cdc.core.documents import Decision, DecisionAction, JobDocument, Look, QuarantineEntry, Result
@@ -59,7 +60,8 @@ class WithQuarantine(Replay):
         self._breaks = 0.0 if excluded else damage.choice(self.chances)
         # two rows of one position with other images make the row before a partial image unknown
         repeats = case.restarts or case.doubles or case.replays
-        self._damages = (cut_off, _misplaced) if case.style.minimal and repeats else (cut_off, _misplaced, unfit)
+        of_rows = () if case.style.minimal and repeats else (unfit, partial(unfit, which=-1))
+        self._damages = (cut_off, _misplaced, *of_rows)
         if self._breaks:
             self._insert_copies(damage)
 
@@ -235,8 +237,11 @@ def _misplaced(record: Record) -> Record:
     return replace(record, value=_BINLOG.sub(b'"mysql-bin.9223372036854775808"', value)) if _is_json(record) else record
 
 
-def unfit(record: Record) -> Record:
-    """Return a record with a word for a number in a row image; the same where there is no number."""
+def unfit(record: Record, which: int = 0) -> Record:
+    """Return a record with a word for a number in a row image; the same where there is no number.
+
+    :param which: index of the number among those of the image.
+    """
     if not _is_json(record):
         return record
     document = json.loads(record.value or b"{}")
@@ -251,5 +256,5 @@ def unfit(record: Record) -> Record:
         return record
     if not numbers:
         return record
-    image[numbers[0]] = "no number"
+    image[numbers[which]] = "no number"
     return replace(record, value=json.dumps(document).encode())
