@@ -283,14 +283,16 @@ class Moved(Replay):
         if chunks and not self._seqs:
             self._lower_at_first = self._lower
         problems = super()._batch(seq, chunks, None)
+        # what was read in another format has other marks of the log
+        ends = ["source.generation_unclear"] if "the format is wrong at first" in self.acts else []
         if self._lower and any("source.option_contradicted" in problem for problem in problems):
             self.story.append("    refused: source.option_contradicted")
             self._lower = self._lower_at_first = False
             problems = super()._batch(seq, chunks, None)
-            if any("source.names_changed" in problem for problem in problems):
-                # tables got rows under their names in lower case before a row showed the mistake: another pipeline
-                self.parked["the pipeline"] = "source.names_changed"
-                return []
+            ends.append("source.names_changed")  # tables got rows under names in lower case before a row showed it
+        if code := next((code for code in ends for problem in problems if code in problem), None):
+            self.parked["the pipeline"] = code  # another pipeline is what helps
+            return []
         if self._second is not None and not self._second.is_over and chunks and not problems:
             self._second.batch(self, self._job(seq, chunks))
         return problems
