@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -23,6 +24,7 @@ def main() -> None:
         import_module(name)
     from pyspark.daemon import manager
 
+    gc.freeze()  # what is loaded stays, and PySpark has a worker look through all objects after each task
     manager()
 
 

@@ -43,3 +43,16 @@ def test_the_zips_of_another_spark_stay(home: Path, tmp_path: Path) -> None:
     for file in (home / "python" / "lib").glob("*.zip"):
         (library / file.name).symlink_to(file)
     assert [".zip" in file for file in _imported(tmp_path, sorted(library.glob("*.zip")))] == [True, True]
+
+
+def test_a_worker_searches_no_archive_of_spark_before_each_task(home: Path, tmp_path: Path) -> None:
+    linked = tmp_path / "spark"
+    linked.symlink_to(home)
+    (jar,) = home.resolve().glob("jars/spark-core_*.jar")  # Spark's JVM adds it, by its name without links
+    zips = sorted((linked / "python" / "lib").glob("*.zip"))
+    path = os.pathsep.join(map(str, [jar, *zips, Path(__file__).parents[3]]))
+    archives = "(*sys.path, *sys.path_importer_cache) if entry.endswith(('.jar', '.zip')) and 'spark' in entry"
+    environment = {**os.environ, "SPARK_HOME": str(linked), "PYTHONPATH": path}
+    program = f"import sys\n{SHOW}\nprint([entry for entry in {archives}])"
+    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "[]"
