@@ -27,6 +27,7 @@ from spark_jobs.workers.malloc import release_memory
 from spark_jobs.workers.progress import advance, begin
 
 _TABLES_EACH = 250  # of one task, about: what it is sent stays below 100 kB, for tables of 20 columns
+_LITTLE = 50_000  # rows of a task; of less work, more tasks than run at a time would only cost more
 _GIVEN_UP = 3  # tables in turn for which the store failed, after which no others are tried
 
 
@@ -66,8 +67,10 @@ def _bundles(tasks: Sequence[ApplyTask], parallelism: int) -> list[list[ApplyTas
 
     Small tables that are neighbours in the change log stay together: they share row groups, which a task reads once.
     """
-    count = max(1, min(len(tasks), parallelism * 3), -(-len(tasks) // _TABLES_EACH))
-    most = sum(map(_load, tasks)) / count / 8  # of neighbours: so many can still be spread evenly
+    work = sum(map(_load, tasks))
+    each = 1 if work <= parallelism * _LITTLE else 3
+    count = max(1, min(len(tasks), parallelism * each), -(-len(tasks) // _TABLES_EACH))
+    most = work / count / 8  # of neighbours: so many can still be spread evenly
     neighbours: list[list[ApplyTask]] = []
     load = most
     for task in sorted(tasks, key=_first_rows):

@@ -55,3 +55,10 @@ def test_neighbours_in_the_change_log_stay_together() -> None:
     bundles = _bundles(tasks, 1)
     read = sum(len({group.row_group for one in bundle for group in one.spans[0].groups}) for bundle in bundles)
     assert read <= 2 * 40, "few of the 40 row groups are read by more than two tasks"
+
+
+def test_little_work_has_no_more_tasks_than_run_at_a_time() -> None:
+    small = [task(number, 50) for number in range(20)]
+    assert [len(_bundles(small, parallelism)) for parallelism in (1, 2, 100)] == [1, 2, 20]
+    large = [task(number, 50_000) for number in range(20)]
+    assert len(_bundles(large, 2)) == 6, "the last ones of unequal tasks end together"
