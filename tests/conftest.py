@@ -36,6 +36,7 @@ SPARK_TESTS = (
     "tests/sinks/test_behaviour.py",
     "tests/sinks/test_met_rows.py",
     "tests/spark/",
+    "tests/system/test_kept_spark.py",
     "tests/system/test_kills_with_spark.py",
     "tests/system/test_repeat.py",
     "tests/system/test_walk.py",

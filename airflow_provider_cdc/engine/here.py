@@ -15,16 +15,22 @@ from airflow_provider_cdc.engine.payload import spark_jobs
 from airflow_provider_cdc.engine.task import EngineTask
 
 
-def run_here(task: EngineTask, arguments: Sequence[str], forward: Callable[[str], None]) -> int:
+def run_here(
+    task: EngineTask,
+    arguments: Sequence[str],
+    forward: Callable[[str], None],
+    environment: Mapping[str, str] | None = None,
+) -> int:
     """Call an engine's main function in place of its process and return its exit code.
 
     :param forward: takes each line of its output.
+    :param environment: all variables of its process; None means those of the task.
     """
     reach_spark_jobs()
     main = importlib.import_module("spark_jobs.launch.run").main  # by name, as the process's command has it
     lines = _Lines(forward)
     task.stopper.check()
-    with environment_of(task.environment()), contextlib.redirect_stdout(lines):
+    with environment_of(environment or task.environment()), contextlib.redirect_stdout(lines):
         try:
             return int(main(arguments))
         except Exception:  # of whatever kind: a process would print it and end so

@@ -8,7 +8,6 @@ as the inline engine is: to load Airflow for its hook would take as long as Spar
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import shutil
@@ -21,25 +20,26 @@ from functools import partial
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-from airflow_provider_cdc.connections.lookup import SparkTarget, mask, spark_target
+from airflow_provider_cdc.connections.lookup import SparkTarget, spark_target
 from airflow_provider_cdc.core.config import SparkSettings
 from airflow_provider_cdc.core.documents import Result
-from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.errors import CdcError, ConfigurationError
+from airflow_provider_cdc.engine import kept_spark
 from airflow_provider_cdc.engine.cache import cache_folder, writing
 from airflow_provider_cdc.engine.class_archive import ClassArchive, class_archive
 from airflow_provider_cdc.engine.cluster_driver import LOGGING as CLIENT_LOGGING
 from airflow_provider_cdc.engine.cluster_driver import ClusterDriver
 from airflow_provider_cdc.engine.jars import fetch, jar_cache, lock_of, spark_line
 from airflow_provider_cdc.engine.java import JavaNotFound, find_java
+from airflow_provider_cdc.engine.kept_spark import Start, Wish, run_kept
 from airflow_provider_cdc.engine.process import run_process
+from airflow_provider_cdc.engine.spark_hook import bound_hook, submit
 from airflow_provider_cdc.engine.task import (
     LAST_LINES,
     PROCESS_SETTINGS,
     EngineTask,
     conf_text,
-    die_with_parent,
     read_result,
 )
 
@@ -49,6 +49,15 @@ _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 # The driver's first line; a driver in a cluster writes it to the cluster's log.
 _SESSION_JARS = ("delta-spark", "spark-sql-kafka")  # who names one of them names all
 _APPLICATION = re.compile(r"Spark application ([\w.-]+)")
+
+# an application that goes on remembers little of what it did
+_KEPT = {
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    # the JVM keeps the socket of each driver until it collects garbage
+    "spark.cleaner.periodicGC.interval": "5min",
+}
 
 _NOISE = ("WARNING: Using incubator modules", "WARN SparkConf: Note that spark.local.dir will be overridden")
 _LOGGING = """\
@@ -74,6 +83,8 @@ def run_spark(task: EngineTask, settings: SparkSettings) -> Result:
     """
     target = spark_target(settings.connection)
     in_cluster = _check_target(target)
+    if (result := _run_kept(task, settings, target)) is not None:
+        return result
     if target.secret is not None:
         task = replace(task, secrets={**task.secrets, "spark": {"spark.authenticate.secret": target.secret}})
     driver = ClusterDriver(task, settings, target) if in_cluster else None
@@ -84,27 +95,23 @@ def run_spark(task: EngineTask, settings: SparkSettings) -> Result:
             own = f"{environment.get('SPARK_SUBMIT_OPTS', '')} {_java_options(task, CLIENT_LOGGING)}"
             environment["SPARK_SUBMIT_OPTS"] = own.strip()
     if _in_one_process(target):
-        environment["PYTHONPATH"] = os.pathsep.join(
-            filter(None, [str(task.payload.folder), environment.get("PYTHONPATH")])
-        )
+        environment["PYTHONPATH"] = _with_payload(task, environment)
     last: deque[str] = deque(maxlen=LAST_LINES)
-
-    def forward(line: str) -> None:
-        task.hear(line, last)
-        if driver is not None:
-            driver.hear(line)
-        elif (started := _APPLICATION.fullmatch(line)) is not None:
-            task.on_application(started[1])
-
+    forward = _forwarded(task, last, driver)
     archive = None if driver is not None else _class_archive(task, environment)
     conf = _conf(task, settings, target, archive)
     if settings.connection is None:
-        code = run_process(task, _command(task, target, conf), environment, _without_noise(forward))
+        application = [str(task.payload.main), str(task.job), str(task.result)]
+        command = _command(target, conf, f"airflow-cdc {task.name}", *application)
+        code = run_process(task, command, environment, _without_noise(forward))
     else:
         arguments = [str(task.job), str(task.result)] if driver is None else driver.arguments
-        hook = _hook(task, settings, target, forward, conf, arguments)
+        form = {"conf": conf, "application_args": arguments, "spark_binary": _binary(target)}
+        if not _in_one_process(target):
+            form["py_files"] = str(task.payload.archive)
+        hook = bound_hook(settings.connection, target, task, _without_noise(forward), **form)
         end = (lambda: None) if driver is None else partial(driver.kill, _binary(target), environment)
-        problem = _submit(hook, task, environment, end)
+        problem = submit(hook, task, environment, end)
         code = 1 if problem else 0
         if problem and not last:
             last.append(problem)
@@ -115,11 +122,92 @@ def run_spark(task: EngineTask, settings: SparkSettings) -> Result:
     return read_result(task, list(last), code)
 
 
-def _command(task: EngineTask, target: SparkTarget, conf: Mapping[str, str]) -> list[str]:
-    """Return the command of a driver on this machine; secrets are in its environment."""
+def _forwarded(task: EngineTask, last: deque[str], driver: ClusterDriver | None = None) -> Callable[[str], None]:
+    """Return what takes each line of the engine's output.
+
+    :param last: keeps the last ones, for an error.
+    :param driver: the driver in a cluster that has the application, None where it is here.
+    """
+
+    def forward(line: str) -> None:
+        task.hear(line, last)
+        if driver is not None:
+            driver.hear(line)
+        elif (started := _APPLICATION.fullmatch(line)) is not None:
+            task.on_application(started[1])
+
+    return forward
+
+
+def _with_payload(task: EngineTask, environment: Mapping[str, str]) -> str:
+    """Return the module path of Spark's processes on this machine."""
+    return os.pathsep.join(filter(None, [str(task.payload.folder), environment.get("PYTHONPATH")]))
+
+
+def _run_kept(task: EngineTask, settings: SparkSettings, target: SparkTarget) -> Result | None:
+    """Run the batch in an application that goes on afterwards; None where it needs one of its own.
+
+    A session's jars, and what it sets for a store, are of one pipeline.
+    """
+    other_python = settings.python or any(key.startswith("spark.pyspark.") for key in settings.conf)
+    own = task.session or other_python or target.extra or target.secret or not settings.keep_seconds
+    if kept_spark.borrow is None or own or not _in_one_process(target) or _spark_home() is None:
+        return None
+    wish = Wish(json.dumps([target.master, settings.conf], sort_keys=True), settings.keep_seconds)
+    try:
+        application = kept_spark.borrow(wish, partial(_start, task, settings, target), task.stopper.check)
+    except CdcError:
+        _forget_archive(task, settings, target)
+        raise
+    if application is None:
+        return None
+    last: deque[str] = deque(maxlen=LAST_LINES)
+    environment = task.environment(PYSPARK_PYTHON=sys.executable, PYTHONHASHSEED="0")
+    code = run_kept(task, application, environment, _forwarded(task, last))
+    if code:
+        raised = list(last)
+        if application.is_gone():
+            raised = []  # a driver's lines show only that
+            _forget_archive(task, settings, target)
+        last.clear()
+        for line in application.lines():
+            _without_noise(partial(task.hear, last=last))(line)
+        last.extend(raised)
+    return read_result(task, list(last), code)
+
+
+def _start(task: EngineTask, settings: SparkSettings, target: SparkTarget, folder: Path) -> Start | None:
+    """Return how an application is started that batches can be handed to, None where its code would not be ours.
+
+    :param folder: the application's own.
+    """
+    if task.payload != kept_spark.loaded:  # another version was installed since
+        return None
+    task = replace(task, scratch=folder, secrets={})
+    environment = task.environment(**_programs(settings, target))
+    environment["PYTHONPATH"] = _with_payload(task, environment)
+    environment["_PYSPARK_DRIVER_CONN_INFO_PATH"] = str(folder / kept_spark.GATEWAY_FILE)
+    archive = _class_archive(task, environment)
+    if archive is not None:
+        archive = replace(archive, output=None)  # it is killed, and writes none
+    conf = _KEPT | _conf(task, settings, target, archive)
+    return Start(_command(target, conf, "airflow-cdc serve", "pyspark-shell"), environment)
+
+
+def _forget_archive(task: EngineTask, settings: SparkSettings, target: SparkTarget) -> None:
+    """Delete the class archive of an application that crashed; it may be the cause."""
+    archive = _class_archive(task, task.environment(**_programs(settings, target)))
+    if archive is not None:
+        archive.ended(well=False)
+
+
+def _command(target: SparkTarget, conf: Mapping[str, str], name: str, *application: str) -> list[str]:
+    """Return the command of a driver on this machine; secrets are in its environment.
+
+    :param application: what spark-submit starts, and its arguments.
+    """
     stated = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
-    application = [str(task.payload.main), str(task.job), str(task.result)]
-    return [_binary(target), "--master", target.master, *stated, "--name", f"airflow-cdc {task.name}", *application]
+    return [_binary(target), "--master", target.master, *stated, "--name", name, *application]
 
 
 def _without_noise(forward: Callable[[str], None]) -> Callable[[str], None]:
@@ -270,82 +358,3 @@ def _jars(task: EngineTask, stated: Mapping[str, str], binary: str) -> list[Path
     java = find_java().executable
     with writing(jar_cache()):
         return [jar for lock in locks for jar in fetch(lock, jar_cache(), java, task.say)]
-
-
-def _hook(
-    task: EngineTask,
-    settings: SparkSettings,
-    target: SparkTarget,
-    forward: Callable[[str], None],
-    conf: dict[str, str],
-    arguments: list[str],
-) -> Any:
-    """Return the provider's hook, bound to the resolved master: without a connection it would take YARN."""
-    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
-    from airflow.providers.common.compat.sdk import Connection
-
-    mask()  # the secrets that were read before Airflow was loaded
-    extra = {**target.extra, "deploy-mode": target.deploy_mode} if target.deploy_mode else dict(target.extra)
-    resolved = Connection(
-        conn_id=settings.connection or "local", conn_type="spark", host=target.master, extra=json.dumps(extra)
-    )
-
-    class Hook(SparkSubmitHook):
-        """Write to the batch's log and use the resolved connection."""
-
-        log = _logger(_without_noise(forward))  # type: ignore[assignment]
-
-        @classmethod
-        def get_connection(cls, conn_id: str) -> Connection:
-            return resolved
-
-    return Hook(
-        conf=conf,
-        conn_id=resolved.conn_id,
-        py_files=None if _in_one_process(target) else str(task.payload.archive),
-        name=f"airflow-cdc {task.name}",
-        application_args=arguments,
-        spark_binary=_binary(target),
-        deploy_mode=target.deploy_mode,
-    )
-
-
-def _submit(hook: Any, task: EngineTask, environment: Mapping[str, str], end: Callable[[], None]) -> str:
-    """Run spark-submit to its end; return its error, empty if there is none.
-
-    :param end: ends what outlives spark-submit.
-    """
-    from airflow.providers.common.compat.sdk import AirflowException
-
-    try:
-        with task.stopper.running(lambda: _kill(hook, end)):
-            # Not the hook's env_vars: on YARN and Kubernetes they would become arguments.
-            hook.submit(
-                str(task.payload.main), env=dict(environment), start_new_session=True, preexec_fn=die_with_parent
-            )
-    except AirflowException as error:
-        return str(error).splitlines()[0]
-    except BaseException:
-        _kill(hook, end)
-        raise
-    return ""
-
-
-def _kill(hook: Any, end: Callable[[], None]) -> None:
-    with suppress(Exception):
-        hook.on_kill()
-    end()
-
-
-def _logger(forward: Callable[[str], None]) -> logging.Logger:
-    """Return a logger that forwards Spark's lines and drops the hook's own lines about its command."""
-    logger = logging.Logger("airflow_provider_cdc.spark", logging.INFO)
-
-    class Handler(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            line = record.getMessage().rstrip()
-            if not line.startswith("Spark-Submit cmd"):
-                forward(line)
-
-    logger.addHandler(Handler())
-    return logger

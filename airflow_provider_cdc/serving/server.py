@@ -12,12 +12,15 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
 from typing import Any
 
-from airflow_provider_cdc.core.errors import UnavailableError, error_members
+from airflow_provider_cdc.core.errors import UnavailableError, error_in, error_members
 from airflow_provider_cdc.core.model.status import ResultStatus
+from airflow_provider_cdc.engine.kept_spark import Start, Wish
 from airflow_provider_cdc.engine.task import PROCESS_SETTINGS
+from airflow_provider_cdc.serving.applications import Applications
 from airflow_provider_cdc.serving.batch import run
 
 _LOOK = 0.5  # seconds between two looks at the clock
+_SHORT_LOOK = 0.02  # while a batch waits for Spark to start
 _PATIENCE = 30.0  # seconds that batches have to give their leases back
 
 Report = Callable[[str, dict[str, Any]], None]
@@ -64,6 +67,7 @@ class Server:
     every: float
     jobs: int
     report: Report
+    _applications: Applications = field(default_factory=Applications)
     _running: dict[Connection, tuple[str, ForkServerProcess]] = field(default_factory=dict)
     _stopped: bool = False
 
@@ -83,6 +87,7 @@ class Server:
                 for file in turns.next(self.files(), busy, self.jobs - len(busy), time.monotonic()):
                     self._start(context, file)
                 self._wait()
+                self._applications.look(time.monotonic())
         finally:
             self._end()
 
@@ -91,27 +96,38 @@ class Server:
         if not self._running:
             time.sleep(_LOOK)
             return
-        ready = wait(list(self._running), timeout=_LOOK)
-        for answer in [one for one in self._running if one in ready]:
-            self._finish(answer)
+        ready = wait(list(self._running), timeout=_SHORT_LOOK if self._applications.starting else _LOOK)
+        for batch in [one for one in self._running if one in ready]:
+            self._hear(batch)
 
     def _start(self, context: Any, file: str) -> None:
-        answer, its_end = context.Pipe(duplex=False)
+        batch, its_end = context.Pipe()
         process = context.Process(target=run, args=(file, its_end), name=file)
         process.start()
-        its_end.close()  # the answer ends when the process does
-        self._running[answer] = (file, process)
+        its_end.close()  # the connection ends when the process does
+        self._running[batch] = (file, process)
 
-    def _finish(self, answer: Connection) -> None:
-        file, process = self._running.pop(answer)
+    def _hear(self, batch: Connection) -> None:
+        """Take what a batch says: what it needs of Spark, or its result."""
         try:
-            document = answer.recv()
-        except EOFError:
-            process.join()
-            document = _killed(process.exitcode)
-        answer.close()
+            said = batch.recv()
+        except (EOFError, ConnectionResetError):
+            said = None
+        if isinstance(said, Wish):
+            self._applications.wish(batch, said)
+        elif isinstance(said, Start):
+            self._applications.start(batch, said)
+        else:
+            self._finish(batch, said)
+
+    def _finish(self, batch: Connection, document: Mapping[str, Any] | None) -> None:
+        file, process = self._running.pop(batch)
         process.join()
-        self.report(file, document)
+        document = _killed(process.exitcode) if document is None else document
+        error = error_in(document)
+        self._applications.give_back(batch, well=error is None or not error.code.startswith("engine."))
+        batch.close()
+        self.report(file, dict(document))
 
     def _end(self) -> None:
         """Ask the batches that run to end, and kill those that do not."""
@@ -122,6 +138,7 @@ class Server:
         for process in processes:
             process.join(max(0.0, deadline - time.monotonic()))
             process.kill()
+        self._applications.end()
 
 
 def _killed(code: int | None) -> Mapping[str, Any]:

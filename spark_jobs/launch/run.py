@@ -30,6 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("job", help="job document (JSON file), or folder or URL of a staged job")
     parser.add_argument("result", nargs="?", help="where the result document goes; a staged job has it in its folder")
     parser.add_argument("--inline", action="store_true", help="run the tasks in this process, without Spark")
+    parser.add_argument("--attach", action="store_true", help="use the JVM that is there, and leave it running")
     parser.add_argument("--store", action="append", default=[], metavar="NAME=VALUE", help="option of the lake's store")
     parser.add_argument("--payload", default="", help="zip with the code, for executors that lack it")
     options = parser.parse_args(arguments)
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         return run_staged(options.job, store, partial(_run, payload=options.payload), _say)
     with open(options.job, encoding="utf-8") as file:
         job = JobDocument.from_document(json.load(file))
-    result = _run(job, take_secrets(), _say, inline=options.inline)
+    result = _run(job, take_secrets(), _say, inline=options.inline, attached=options.attach)
     try:
         _write(options.result, result.document())
     except OSError as error:
@@ -51,11 +52,20 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _run(job: Any, secrets: dict[str, dict[str, str]], say: Say, *, inline: bool, payload: str = "") -> Any:
+def _run(
+    job: Any,
+    secrets: dict[str, dict[str, str]],
+    say: Say,
+    *,
+    inline: bool = False,
+    attached: bool = False,
+    payload: str = "",
+) -> Any:
     """Run a job and return its result.
 
     :param say: takes one line of progress.
     :param inline: in this process, without Spark.
+    :param attached: in an application that goes on afterwards.
     :param payload: zip with the code, for executors that lack it.
     """
     begun = _cpu_seconds()  # a process that serves batches has had others before
@@ -74,7 +84,9 @@ def _run(job: Any, secrets: dict[str, dict[str, str]], say: Say, *, inline: bool
     from spark_jobs.workers.encryption import demand_encryption
     from spark_jobs.workers.progress import step_reports
 
-    run, stop, session, conf = _inline() if inline else _spark(job, secrets, spark_secrets, say, payload)
+    run, stop, session, conf = (
+        _inline() if inline else _spark(job, secrets, spark_secrets, say, payload, attached=attached)
+    )
     job.parallelism = job.parallelism or int(conf["spark.default.parallelism"])
     try:
         demand_encryption(conf, secrets)
@@ -123,28 +135,24 @@ def _inline() -> _Engine:
     return (lambda function, items: [function(item) for item in items]), (lambda: None), None, conf
 
 
-def _spark(job: Any, secrets: dict[str, dict[str, str]], properties: dict[str, str], say: Say, payload: str) -> _Engine:
+def _spark(
+    job: Any, secrets: dict[str, dict[str, str]], properties: dict[str, str], say: Say, payload: str, *, attached: bool
+) -> _Engine:
     """Start Spark's bare context: rows never cross to the JVM; only the Spark reader and writer need a session.
 
     :param properties: those that no argument may hold.
+    :param attached: to the JVM that is there, whose context stays.
     """
     from spark_jobs.workers.connect import connected
-    from spark_jobs.workers.module_path import prefer_installed
+    from spark_jobs.workers.encryption import RELEVANT
     from spark_jobs.workers.present_spark import is_connected, running_context
     from spark_jobs.workers.progress import follow
 
     if is_connected():
-        hand_out, stop, known = connected(job, payload, say)
-        return hand_out, stop, None, known
-    context = hosts = running_context()
-    hadoop: dict[str, str] = {}
-    if context is None:
-        prefer_installed()
-        from pyspark import SparkContext
-
-        conf, hadoop = _settings(job, secrets, properties)
-        context = SparkContext.getOrCreate(conf)
-        context.setLogLevel("WARN")
+        hand_out, end_session, known = connected(job, payload, say)
+        return hand_out, end_session, None, known
+    hosts = running_context()
+    context, stop, hadoop = (hosts, lambda: None, {}) if hosts else _context(job, secrets, properties, attached)
     # Only now: what Spark starts with is in its event log, and on YARN a file on the disk of each node.
     for key, value in hadoop.items():
         context._jsc.hadoopConfiguration().set(key, value)
@@ -169,8 +177,28 @@ def _spark(job: Any, secrets: dict[str, dict[str, str]], properties: dict[str, s
         from pyspark.sql import SparkSession
 
         session = SparkSession(context) if hosts is None else SparkSession.builder.getOrCreate()
-    width = {"spark.default.parallelism": str(context.defaultParallelism)}
-    return run, (lambda: None) if hosts else context.stop, session, {**dict(context.getConf().getAll()), **width}
+    settings = {key: context._conf.get(key, "") for key in ("spark.submit.deployMode", *RELEVANT)}  # one call each
+    return run, stop, session, {**settings, "spark.default.parallelism": str(context.defaultParallelism)}
+
+
+def _context(
+    job: Any, secrets: dict[str, dict[str, str]], properties: dict[str, str], attached: bool
+) -> tuple[Any, Callable[[], None], dict[str, str]]:
+    """Return a context, what ends it for this batch, and Hadoop's settings, which it gets once it has started."""
+    if attached:
+        from spark_jobs.workers.kept_context import attach, detach
+
+        context = attach()
+        return context, partial(detach, context), {}
+    from spark_jobs.workers.module_path import prefer_installed
+
+    prefer_installed()
+    from pyspark import SparkContext
+
+    conf, hadoop = _settings(job, secrets, properties)
+    context = SparkContext.getOrCreate(conf)
+    context.setLogLevel("WARN")
+    return context, context.stop, hadoop
 
 
 def _settings(

@@ -266,7 +266,7 @@ def test_a_driver_in_the_cluster_gets_no_variable_for_secrets(
         seen.append(environment)
         return "ended"
 
-    monkeypatch.setattr("airflow_provider_cdc.engine.spark._submit", submit)
+    monkeypatch.setattr("airflow_provider_cdc.engine.spark.submit", submit)
     with pytest.raises(UnavailableError):
         run_spark(with_job(replace(task, secrets={"kafka": {}})), SparkSettings(connection="far"))
     assert [name for name in seen[0] if "SECRETS" in name or "TOKEN" in name] == []

@@ -52,9 +52,18 @@ class OldPipeline:
     :param folder: takes lake and ledger; its name is the first part of the topics' names.
     :param changes: of each table in a batch.
     :param maintained: whether it is maintained once a day.
+    :param sections: of the pipeline, in place of its own.
     """
 
-    def __init__(self, folder: Path, broker: Broker, changes: int = CHANGES, *, maintained: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        broker: Broker,
+        changes: int = CHANGES,
+        *,
+        maintained: bool = True,
+        **sections: dict[str, Any],
+    ) -> None:
         folder.mkdir(parents=True)
         self._changes, self._is_maintained = changes, maintained
         self.folder, self.ledger, self._prefix = folder, folder / "ledger.db", folder.name
@@ -74,6 +83,7 @@ class OldPipeline:
                 f"shop.{table}": {"create": f"CREATE TABLE {table} (id INT NOT NULL PRIMARY KEY, v INT, s VARCHAR(40))"}
                 for table in TABLES
             },
+            **sections,
         }
         self.pipeline = CdcPipeline.from_dict(document)
         self.file = folder / "shop.yaml"

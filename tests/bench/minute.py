@@ -8,6 +8,7 @@ the process that serves, without and with the libraries it shares with its batch
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -15,7 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tests.bench.growth import OldPipeline
 from tests.bench.measure import measure
@@ -25,6 +28,13 @@ from tests.system.processes import descendants
 BATCHES = 10
 CHANGES = 50  # of each table
 EVERY = 4.0  # seconds, more than a batch takes
+
+PIPELINES: dict[str, dict[str, Any]] = {
+    "inline": {},
+    "spark": {"policy": {"engine": "spark"}, "spark": {"keep_seconds": 0}},
+    "kept-spark": {"policy": {"engine": "spark"}},
+}
+HOW = ["sync inline", "serve inline", "serve spark", "serve kept-spark"]
 
 _TICK = os.sysconf("SC_CLK_TCK")
 
@@ -62,31 +72,39 @@ def turns(pipeline: OldPipeline, batches: int) -> list[dict[str, float]]:
 def _cpu(pid: int) -> float:
     """Return CPU seconds of a process, its living descendants and those that they waited for."""
     total = 0
-    for one in (pid, *descendants(pid)):
-        fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
-        total += sum(map(int, fields[11:15]))
+    for stat in _files(pid, "stat"):
+        total += sum(map(int, stat.rpartition(")")[2].split()[11:15]))
     return total / _TICK
 
 
 def _memory(pid: int) -> int:
     """Return the memory of a process and its descendants, pages that they share counted once."""
-    lines = [
-        line for one in (pid, *descendants(pid)) for line in Path(f"/proc/{one}/smaps_rollup").read_text().split("\n")
-    ]
+    lines = [line for text in _files(pid, "smaps_rollup") for line in text.split("\n")]
     return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+
+
+def _files(pid: int, name: str) -> Iterator[str]:
+    """Yield what a file in ``/proc`` says of a process and its descendants; some end meanwhile."""
+    for one in (pid, *descendants(pid)):
+        with contextlib.suppress(OSError):
+            yield Path(f"/proc/{one}/{name}").read_text()
 
 
 def main() -> None:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.minute", description=__doc__)
     parser.add_argument("--batches", type=int, default=BATCHES)
+    parser.add_argument("--how", action="append", choices=HOW, help="only these (default: all)")
     options = parser.parse_args()
+    options.how = options.how or HOW
     with tempfile.TemporaryDirectory(prefix="cdc-minute-") as folder, OwnBroker() as broker:
-        pipeline = OldPipeline(Path(folder, "minute"), broker, CHANGES)
-        for name, costs in (("sync", commands), ("serve", turns)):
-            each = costs(pipeline, options.batches)
-            least = {what: min(cost[what] for cost in each) for what in ("cpu", "wall")}
-            print(json.dumps({"how": name, "least": least, "batches": each}), flush=True)
+        for name, sections in PIPELINES.items():
+            pipeline = OldPipeline(Path(folder, name), broker, CHANGES, **sections)
+            for verb, costs in (("sync", commands), ("serve", turns)):
+                if f"{verb} {name}" in options.how:
+                    each = costs(pipeline, options.batches)
+                    least = {what: min(cost[what] for cost in each) for what in ("cpu", "wall")}
+                    print(json.dumps({"how": f"{verb} {name}", "least": least, "batches": each}), flush=True)
 
 
 if __name__ == "__main__":

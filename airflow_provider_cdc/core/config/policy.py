@@ -163,6 +163,8 @@ class SparkSettings:
     :param connection: Airflow connection of type ``spark``, or of the platform's type; None means ``local[*]``, or the
         platform's default connection.
     :param conf: Spark configuration; no secrets.
+    :param keep_seconds: how long ``airflow-cdc serve`` keeps an application of its machine for the next batch; 0 ends
+        it with each batch.
     :param python: interpreter of Spark's driver and workers; None means the worker's own.
     :param submit: what starts the application: ``spark-submit``, or a platform (``platform_kinds.PLATFORMS``).
     :param run: the platform's own document of a run, to which the batch's job is added; no secrets.
@@ -170,6 +172,7 @@ class SparkSettings:
 
     connection: str | None = None
     conf: dict[str, Any] = field(default_factory=dict)
+    keep_seconds: int = 300
     python: str | None = None
     submit: str = SPARK_SUBMIT
     run: dict[str, Any] = field(default_factory=dict)
@@ -179,6 +182,7 @@ class SparkSettings:
         checks.connection("connection", self.connection, optional=True)
         checks.text("python", self.python, optional=True)
         checks.options("conf", self.conf, home="an Airflow connection")
+        checks.integer("keep_seconds", self.keep_seconds)
         checks.choice("submit", self.submit, (SPARK_SUBMIT, *PLATFORMS))
         if (
             checks.plain_document("run", self.run, home="the platform's own secrets")
@@ -197,4 +201,5 @@ class SparkSettings:
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
         platform = {"submit": self.submit, "run": self.run} if self.elsewhere else {}
-        return {"connection": self.connection, "conf": dict(self.conf), "python": self.python, **platform}
+        own = {"connection": self.connection, "conf": dict(self.conf), "python": self.python}
+        return {**own, "keep_seconds": self.keep_seconds, **platform}
