@@ -62,7 +62,7 @@ _MAY_LACK = {"aws_msk_iam_sasl_signer": ["aws-msk-iam-sasl-signer-python"]}  # m
 def test_the_guide_names_the_packages_that_a_job_needs() -> None:
     modules = {one.module.partition(".")[0] for one in imports_below("airflow_provider_cdc/core", "spark_jobs")}
     modules -= {"airflow_provider_cdc", "spark_jobs", *sys.stdlib_module_names}
-    modules -= {"pyspark", "pydantic", "sqlalchemy"}  # of the platform, and of Iceberg tables
+    modules -= {"pyspark", "py4j", "pydantic", "sqlalchemy"}  # of the platform, and of Iceberg tables
     carriers = {**packages_distributions(), "google": ["protobuf"], **_MAY_LACK}
     needed = {normal(carriers.get(module, [module])[0]) for module in modules} - {"botocore"}  # the signer brings it
     always, sometimes = re.findall(

@@ -86,7 +86,7 @@ def test_the_batch_fails_before_a_task_was_handed_out(tmp_path: Path, monkeypatc
     handed_out: list[Any] = []
     stopped: list[bool] = []
     engine = (handed_out.append, lambda: stopped.append(True), None, {"spark.master": "yarn"})
-    monkeypatch.setattr(run, "_spark", lambda *_: engine)
+    monkeypatch.setattr(run, "_spark", lambda *_, **__: engine)
     monkeypatch.setenv(SECRETS_VARIABLE, json.dumps(SECRETS))
     write_job(tmp_path)
     assert run.main([str(tmp_path / "job.json"), str(tmp_path / "result.json")]) == 0
@@ -100,7 +100,7 @@ def test_a_result_that_cannot_be_written_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     engine: Any = (None, lambda: None, None, {"spark.master": "yarn"})
-    monkeypatch.setattr(run, "_spark", lambda *_: engine)
+    monkeypatch.setattr(run, "_spark", lambda *_, **__: engine)
     monkeypatch.setenv(SECRETS_VARIABLE, json.dumps(SECRETS))
     write_job(tmp_path)
     result = tmp_path / "missing" / "result.json"
