@@ -47,6 +47,8 @@ class KeyBounds:
         start, end = 0, len(self._order)
         if self._first is not None and self._first in bounds:
             start, end = self._columns[self._first].between(*bounds[self._first])
+            if start == end:  # as for most of thousands of files
+                return self._order[:0]
         selected: IntArray = np.arange(start, end)
         for name, column in self._columns.items():
             if name != self._first and name in bounds and len(selected):
@@ -60,21 +62,23 @@ class _Column:
 
     def __init__(self, values: pa.ChunkedArray) -> None:
         self._type: pa.DataType = values.type
+        self._is_integer = pa.types.is_integer(values.type)
         self.values: np.ndarray[Any, Any] = _comparable(values)
 
     def taken(self, order: IntArray) -> _Column:
         """Return the column in another order."""
         other = object.__new__(_Column)
-        other._type, other.values = self._type, self.values[order]
+        other._type, other._is_integer, other.values = self._type, self._is_integer, self.values[order]
         return other
 
     def between(self, low: Any, high: Any) -> tuple[int, int]:
         """Return where values within bounds begin and end, of a column in ascending order."""
-        low, high = _lower(low, self._type), _upper(high, self._type)
-        start = 0 if low is None else int(np.searchsorted(self.values, low, "left"))
+        if not self._is_integer:  # those are stated as they are
+            low, high = _lower(low, self._type), _upper(high, self._type)
+        start = 0 if low is None else int(self.values.searchsorted(low, "left"))
         end = len(self.values)
         if high is not None:
-            end = int(np.searchsorted(self.values, high, "left" if pa.types.is_string(self._type) else "right"))
+            end = int(self.values.searchsorted(high, "left" if pa.types.is_string(self._type) else "right"))
         return start, max(start, end)
 
     def inside(self, selected: IntArray, low: Any, high: Any) -> np.ndarray[Any, Any]:
@@ -148,6 +152,8 @@ def _slack(bound: Any, kind: pa.DataType) -> float:
 
 
 def _number(bound: Any, kind: pa.DataType) -> int:
+    if isinstance(bound, int):  # Arrow's scalars are slow, and a table may have thousands of files
+        return bound
     scalar = pa.scalar(bound, kind)
     number: int = (scalar.cast(pa.int32()) if pa.types.is_date32(kind) else scalar.cast(pa.int64())).as_py()
     return number

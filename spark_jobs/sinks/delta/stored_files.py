@@ -84,8 +84,8 @@ def files_with(files: LiveFiles, keys: pa.Table) -> list[StoredFile]:
     key_bounds = KeyBounds(keys)
     first = key_bounds.names[0] if key_bounds.names else None
     both = zip(_stored(files), bounds_of(files.actions, key_bounds.names), strict=True)
-    within = [(replace(file, keys=key_bounds.within(stated)), stated) for file, stated in both]
-    return _in_order([(file, stated) for file, stated in within if len(file.keys)], first)
+    within = [(file, stated, key_bounds.within(stated)) for file, stated in both]
+    return _in_order([(replace(file, keys=mine), stated) for file, stated, mine in within if len(mine)], first)
 
 
 def all_files(files: LiveFiles, first: str | None) -> list[StoredFile]:
