@@ -24,6 +24,7 @@ def bound_hook(
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.providers.common.compat.sdk import Connection
 
+    logger = _logger(forward)
     mask()  # the secrets that were read before Airflow was loaded
     extra = {**target.extra, "deploy-mode": target.deploy_mode} if target.deploy_mode else dict(target.extra)
     resolved = Connection(conn_id=conn_id, conn_type="spark", host=target.master, extra=json.dumps(extra))
@@ -31,7 +32,9 @@ def bound_hook(
     class Hook(SparkSubmitHook):
         """Write to the batch's log and use the resolved connection."""
 
-        log = _logger(forward)  # type: ignore[assignment]
+        @property
+        def log(self) -> Any:
+            return logger
 
         @classmethod
         def get_connection(cls, conn_id: str) -> Connection:

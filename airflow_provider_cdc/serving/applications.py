@@ -72,7 +72,7 @@ class Applications:
 
     def start(self, batch: Connection, start: Start) -> None:
         """Start an application; :meth:`look` answers once it waits for its driver, or has ended."""
-        owned = next(owned for owned in self._all if owned.batch is batch)
+        owned = [owned for owned in self._all if owned.batch is batch][-1]  # those before have ended, or never began
         try:
             with (owned.folder / _LOG).open("ab") as log:
                 owned.process = subprocess.Popen(

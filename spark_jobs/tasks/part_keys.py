@@ -74,9 +74,8 @@ class _PartKeys(SplitTable):
             return ApplyReport(self.task.table_id, ApplyStatus.WHOLE)
         counts, lossy, failures = Counter[str](), Counter[str](), list[RowFailure]()
         events, buckets, start = list[pa.Table](), list[IntArray](), 0
-        columns = list(dict.fromkeys([*columns_of(self._format), *self._shape.rules.of_change]))
         is_fresh = any(span.groups for span in self.task.spans)  # else earlier batches counted them
-        for rows in self._changes.pieces(columns):
+        for rows in self._changes.pieces(self._read):
             changes = ordered(rows)
             counts.update(changes.counts() if is_fresh else {})
             keyed = key_events(
@@ -139,10 +138,9 @@ class _PartKeys(SplitTable):
             for part in parts
         ]
         rows, origins = list[pa.Table](), list[pa.Table]()
-        columns = list(dict.fromkeys([*columns_of(self._format), *self._shape.rules.of_change]))
         for part, mine in zip(parts, every, strict=True):
             numbers = np.unique(mine.column("row").to_numpy())
-            for some, picked in _PartKeys(self.job, part.task, self._secrets).picked(numbers, columns):
+            for some, picked in _PartKeys(self.job, part.task, self._secrets).picked(numbers, self._read):
                 rows.append(some)
                 origins.append(pa.table({"part": np.full(len(picked), part.number), "row": picked}))
         typer = typer_of(
@@ -161,6 +159,11 @@ class _PartKeys(SplitTable):
         part_of = origin.column("part").to_numpy()
         name = self._write_by_part("newest", origin.select(["row"]), part_of, len(parts))
         return self._without_row(PartResult(newest=name), gone)
+
+    @property
+    def _read(self) -> list[str]:
+        """The columns of the change log that keys and their order are made of."""
+        return list(dict.fromkeys([*columns_of(self._format), *self._shape.rules.of_change]))
 
     def _write_by_part(self, kind: str, rows: pa.Table, part_of: IntArray, count: int) -> str:
         return write_batches(self._storage, self.staged, kind, by_number(rows, part_of, count))

@@ -247,8 +247,7 @@ class TableChanges:
         none = CHANGE_SCHEMA.append(pa.field(BATCH, pa.int64())).empty_table()
         topic = none.schema.get_field_index("topic")
         none = none.set_column(topic, "topic", none.column(topic).dictionary_encode())  # as the change log is read
-        columns = [*self._columns, *(SENT_COLUMNS if self._by_clock else ())]
-        none = self._with_fitted(none.select(list(dict.fromkeys(columns))), "")
+        none = self._with_fitted(none.select(self._columns), "")
         return _marked(none, older=False) if self._by_clock else none
 
     def _without_broken_off(self, rows: pa.Table) -> pa.Table:
@@ -287,7 +286,10 @@ class TableChanges:
         timeline, name = self._timeline, str(self._timeline.last_name)
         rows = next_to_copies(rows, timeline.copies)
         boundaries = {span.start, *timeline.clears, *(version.position for version in timeline.versions)}
+        first = pc.min(rows.column("position")).as_py()
         for boundary in sorted(boundaries - {""}):
+            if first is None or first >= latest_unordered(boundary):
+                continue  # all rows stand behind it, as behind most statements
             if boundary >= span.start and (span.end is None or boundary < span.end):
                 behind, doubtful = _behind(rows, boundary)
                 if boundary == span.start:  # what the clock cannot order with it becomes the table's, too
@@ -338,7 +340,7 @@ def columns_of(wire: Format, *, verifies: bool = False) -> list[str]:
         columns += NUMBERED_COLUMNS
     if "younger_snapshots" in wire.carries or (verifies and wire.snapshot_rows != "shared"):
         columns.append("source_time")  # which changes the rows of a snapshot may have is a question of time
-    return columns
+    return [*columns, *(SENT_COLUMNS if wire.order == "clock" else ())]
 
 
 def before_of(timeline: TableTimeline, wire: Format, *, verifies: bool) -> list[str] | None:

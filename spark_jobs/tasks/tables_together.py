@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
-from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sending
+from airflow_provider_cdc.core.apply.repeated_rows import with_sending
 from airflow_provider_cdc.core.apply.resolve_together import Compared, layout_of, resolve_together
 from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.documents import JobDocument
@@ -153,8 +153,6 @@ class TablesTogether:
         operations = before_of(timelines[0], self._wire, verifies=any(compared))
         shape = shape_of(self._job, timelines[0], self._secrets)
         columns = list(dict.fromkeys([*columns_of(self._wire, verifies=any(compared)), *shape.of_change]))
-        if self._wire.order == "clock":
-            columns = list(dict.fromkeys([*columns, *SENT_COLUMNS]))
         rows, numbers = read_together(lake_of(self._job, self._secrets), groups, columns, before_of=operations)
         if self._wire.order == "clock":
             rows = with_sending(rows)

@@ -12,13 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.apply import record_keys
 from airflow_provider_cdc.core.apply.alike_rows import BUILT, each_alike
 from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack
+from airflow_provider_cdc.core.apply.newest_rows import newest_of_keys
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.partial_images import StoredRows
 from airflow_provider_cdc.core.apply.repeated_rows import KeyedRows, keys_in_doubt
-from airflow_provider_cdc.core.apply.resolve import acquired_and_released, by_clock, typer_of
+from airflow_provider_cdc.core.apply.resolve import acquired_and_released, typer_of
 from airflow_provider_cdc.core.apply.row_copies import where_made
 from airflow_provider_cdc.core.apply.row_sets import (
     group_numbers,
@@ -180,13 +182,12 @@ def newest_by_clock(typer: RowTyper, among: pa.Table, stored_rows: StoredRows) -
     :param stored_rows: returns the rows that some keys had before.
     :raises DataError: it is unknown how a key ends.
     """
-    rows, last = typer.changes.rows, len(typer.timeline.versions) - 1
-    keys, event_rows, fills = acquired_and_released(typer, np.arange(rows.num_rows), last)
+    every = np.arange(typer.changes.rows.num_rows)
+    keys, event_rows, fills = acquired_and_released(typer, every, len(typer.timeline.versions) - 1)
     mine = np.flatnonzero(having_keys(keys, among, keys.column_names))
     keys, event_rows, fills = keys.take(pa.array(mine)), event_rows[mine], fills[mine]
-    groups = group_numbers(keys.columns)
-    events, applied = KeyedRows(groups, event_rows, fills), np.zeros(rows.num_rows, dtype=bool)
-    winners = by_clock(typer, keys, events, newest(groups), applied, stored_rows)
+    events = record_keys.KeyEvents(keys, group_numbers(keys.columns), event_rows, fills)
+    winners = newest_of_keys(typer, events, typer.flags("applied"), stored_rows)
     return event_rows[winners[fills[winners]]], keys.take(pa.array(winners[~fills[winners]]))
 
 

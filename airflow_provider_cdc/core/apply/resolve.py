@@ -13,21 +13,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.apply.clock_conflicts import settle
 from airflow_provider_cdc.core.apply.clock_order import order_unknown, unordered_with
 from airflow_provider_cdc.core.apply.contradictions import Verification
-from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.later_rows import typed_later
 from airflow_provider_cdc.core.apply.merge_plan import Emptied, MergePlan, MergeStep, OpenRemovals
 from airflow_provider_cdc.core.apply.modes import rows_of
 from airflow_provider_cdc.core.apply.modes.contract import NewestEvents
+from airflow_provider_cdc.core.apply.newest_rows import newest_of_keys
 from airflow_provider_cdc.core.apply.ordered_changes import KEY, Changes, StoredPieces
 from airflow_provider_cdc.core.apply.partial_images import StoredRows, laid_over
 from airflow_provider_cdc.core.apply.record_keys import KeyEvents, demand_table_key, is_unproven
-from airflow_provider_cdc.core.apply.repeated_rows import KeyedRows, settled_without_repeats, without_stored
 from airflow_provider_cdc.core.apply.rewinding import rewind_needed
 from airflow_provider_cdc.core.apply.row_copies import without_copies
-from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
+from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.rows_without_key import KeylessRows, without_passed_over, witness_of_gaps
 from airflow_provider_cdc.core.apply.schema_mapping import AS_AT_SOURCE, Mapper, TableColumns
@@ -326,11 +324,7 @@ def _keyed(
         base = base_position, None if verification is None else verification.base_time
         demand_table_key(typer, events, last, applied, base, stored_rows)
     witness = None if verification is None else Witness(typer, events, last, applied, base_position, verification)
-    winners = newest(groups)
-    if wire.order == "clock":
-        winners = by_clock(typer, keys, KeyedRows(groups, event_rows, fills), winners, applied, stored_rows)
-    elif wire.updates_move_keys or not typer.changes.distinct:
-        winners = acquired_in_one_event(winners, groups, event_rows, fills, typer.changes.rows, wire)
+    winners = newest_of_keys(typer, events, applied, stored_rows)
     if later and not (typer.mapper.filters and base_position):
         nothing, deletes = typer.mapper.nothing(last), keys.take(pa.array(winners[~fills[winners]]))
         rows = typed_later(typer, event_rows[winners[fills[winners]]], last, partial=wire.partial_images)
@@ -340,26 +334,6 @@ def _keyed(
     if mode.is_mirror:
         of_upserts = partial(typer.changes.rows.column("position").take, pa.array(upserts.row_indexes))
     return MergeStep(last, schema, clear, upserts.rows, deletes, of_upserts, witness=witness)
-
-
-def by_clock(
-    typer: RowTyper, keys: pa.Table, events: KeyedRows, winners: IntArray, applied: BoolArray, stored_rows: StoredRows
-) -> IntArray:
-    """Return the newest event of each key where only a clock orders them, without those that repeat stored rows.
-
-    :param applied: of each row whether an earlier batch applied it.
-    """
-    groups, event_rows, fills = events.groups, events.event_rows, events.fills
-
-    def settled(some: IntArray) -> IntArray:
-        mine, numbers = keys.take(pa.array(some)), np.unique(groups[some], return_inverse=True)[1]
-        settled_events = settle(typer, mine, newest(numbers), numbers, event_rows[some], fills[some], stored_rows)
-        newest_events: IntArray = some[settled_events]
-        return newest_events
-
-    # applied rows are only compared with: a key that no new row acquires or releases stays as it is stored
-    winners = winners[np.isin(groups[winners], groups[~applied[event_rows]])]
-    return without_stored(typer, events, settled_without_repeats(typer, events, winners, settled))
 
 
 def acquired_and_released(typer: RowTyper, row_indexes: IntArray, last: int) -> tuple[pa.Table, IntArray, np.ndarray]:

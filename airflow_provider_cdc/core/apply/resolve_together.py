@@ -12,13 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.contradictions import Verification
-from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan, MergeStep
+from airflow_provider_cdc.core.apply.newest_rows import newest_of_keys
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.record_keys import KeyEvents, is_unproven
-from airflow_provider_cdc.core.apply.repeated_rows import KeyedRows
-from airflow_provider_cdc.core.apply.resolve import acquired_and_released, by_clock, typer_of
-from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
+from airflow_provider_cdc.core.apply.resolve import acquired_and_released, typer_of
+from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.witness import OwnRows, RowsBefore, Witness, numbered_moments
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
@@ -108,16 +107,9 @@ def resolve_together(
 
 def _newest(typer: RowTyper, events: KeyEvents) -> IntArray | None:
     """Return the newest event of each key, None where a clock leaves it open, or the rows before would show it."""
-    changes, wire, (keys, groups, rows, fills) = typer.changes, typer.wire, events
-    winners = newest(groups)
-    if wire.order == "clock":
-        applied = np.zeros(changes.rows.num_rows, dtype=bool)
-        with suppress(DataError, ImagesLack):
-            return by_clock(typer, keys, KeyedRows(groups, rows, fills), winners, applied, _unread)
-        return None
-    if wire.updates_move_keys or not changes.distinct:
-        winners = acquired_in_one_event(winners, groups, rows, fills, changes.rows, wire)
-    return winners
+    with suppress(DataError, ImagesLack):
+        return newest_of_keys(typer, events, typer.flags("applied"), _unread)
+    return None
 
 
 def _unread(keys: pa.Table) -> pa.Table:

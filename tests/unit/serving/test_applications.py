@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from multiprocessing import Pipe
@@ -138,8 +139,25 @@ def test_one_that_does_not_start_says_why(applications: Applications) -> None:
     assert "/nowhere/spark-submit" in two.mine.recv()
 
 
-def test_a_batch_that_is_gone_ends_no_server(applications: Applications) -> None:
+def test_a_batch_whose_application_was_killed_is_handed_another(applications: Applications) -> None:
+    """One request may be several batches for Spark."""
     one = Batch(applications)
+    started = one.start(one.wish("a"))
+    os.kill(started.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, started.pid, os.WEXITED | os.WNOWAIT)
+    again = one.start(one.wish("a"))
+    assert runs(again.pid)
+    assert again.pid != started.pid
+
+
+def test_of_a_batch_that_is_gone_nothing_stays(
+    applications: Applications, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    one, two = Batch(applications), Batch(applications)
     one.mine.close()
     applications.wish(one.server, Wish("a", 60))
+    (folder,) = tmp_path.iterdir()
     one.end(well=False)
+    assert not folder.exists()
+    assert runs(two.start(two.wish("a")).pid), "the others go on"
